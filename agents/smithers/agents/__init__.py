@@ -1,0 +1,1 @@
+"""Coding agents as values and as commands."""

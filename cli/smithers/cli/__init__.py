@@ -1,0 +1,1 @@
+"""The smithers command: thin shells over operations."""

@@ -1,0 +1,1 @@
+"""Events become metrics, logs and traces."""

@@ -1,0 +1,1 @@
+"""What a person or a program can do to runs: typed functions and results."""

@@ -1,0 +1,1 @@
+"""What every process shares: settings, identity, service loop, child processes, kill."""

@@ -1,0 +1,1 @@
+"""Decide: take a dirty run, load, render, plan, commit one frame."""

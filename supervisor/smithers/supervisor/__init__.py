@@ -1,0 +1,1 @@
+"""Repair: reclaim lost leases, late due rows, schedules, retention."""

@@ -1,0 +1,1 @@
+"""Run: claim into free slots, run attempts in child processes, complete."""

@@ -1,0 +1,1 @@
+"""What authors import, and the pure core that follows from it."""
