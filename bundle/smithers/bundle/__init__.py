@@ -1,1 +1,1 @@
-"""Source bundles: a workflow's module graph, its hash, its store, and how it is loaded."""
+"""Code versions: a workflow's own source files, named by content, stored, loaded by hash."""
