@@ -43,7 +43,7 @@ def perform(connection: Connection, query: LiteralString, *params: object) -> No
 def flags(
     connection: Connection, query: LiteralString, items: Sequence[object], *params: object
 ) -> list[bool]:
-    """Run a batch function that returns (ord, accepted) and give `accepted` in the order of items."""
+    """Run a batch function that returns (ord, accepted); give `accepted` in the order of items."""
     with translated():
         found = dict(connection.execute(query, params).fetchall())
     return [bool(found[position]) for position in range(1, len(items) + 1)]

@@ -1,4 +1,4 @@
-"""What people and programs do to runs: T1 create, T8 decide and signal, T10 pause, cancel, resume."""
+"""What people and programs do to runs: T1 create, T8 decide, T10 pause, cancel."""
 
 from __future__ import annotations
 

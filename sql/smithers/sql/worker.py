@@ -92,7 +92,7 @@ def complete_attempts(
 def end_attempts(
     connection: Connection, items: Sequence[Json], *, notify: bool = True
 ) -> list[bool]:
-    """End attempts without a result (`state` in each item); False where the token was not current."""
+    """End attempts without a result (`state` in each item); False where the token was stale."""
     return flags(
         connection,
         "select * from smithers_p1.end_attempts(%s::jsonb, %s)",

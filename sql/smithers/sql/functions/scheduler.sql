@@ -488,7 +488,7 @@ end $$;
 -- Seconds until the earliest due row of a run that is not ended (negative when it is late); null when nothing is due.
 create or replace function smithers_p1.next_due() returns double precision
 language sql stable as $$
-    select extract(epoch from min(d.due_at) - smithers.now()) from (
+    select extract(epoch from min(d.due_at) - smithers.now())::double precision from (
         (select n.due_at from smithers.nodes n join smithers.run_state s using (run_id)
           where n.due_at is not null and not smithers_p1.is_ended(s.status) order by n.due_at limit 1)
         union all

@@ -5,7 +5,7 @@
 create or replace function smithers_p1.stale_leases(p_limit integer default 500)
 returns table (run_id text, node_id text, iteration integer, attempt integer, claim_id uuid, owner bigint, late_seconds double precision)
 language sql stable as $$
-    select l.run_id, l.node_id, l.iteration, l.attempt, l.claim_id, l.owner, extract(epoch from smithers.now() - l.lease_until)
+    select l.run_id, l.node_id, l.iteration, l.attempt, l.claim_id, l.owner, extract(epoch from smithers.now() - l.lease_until)::double precision
       from smithers.leases l where l.lease_until < smithers.now() order by l.lease_until limit p_limit $$;
 
 -- Abandons attempts whose lease has expired (looked at again here): lease gone, attempt abandoned, node pending

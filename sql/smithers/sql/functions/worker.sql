@@ -76,7 +76,7 @@ begin
         insert into smithers.attempts (run_id, node_id, iteration, attempt, state, origin, claim_id, owner, claimed_at)
         select m.run_id, m.node_id, m.iteration, m.attempt, 'in-progress', 'worker', p_claim, p_owner, v_now from moved m)
     select m.run_id, m.node_id, m.iteration, m.attempt, p_claim, m.queue, r.source_hash, n.failures,
-           extract(epoch from v_now - m.ready_at) * 1000, d.body,
+           (extract(epoch from v_now - m.ready_at) * 1000)::double precision, d.body,
            (select jsonb_object_agg(need->>'param',
                        smithers_p1.read_output(m.run_id, need->>'node_id', (need->>'iteration')::integer))
               from jsonb_array_elements(d.body->'needs') need)
