@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from smithers.bundle.errors import BUNDLE_UNKNOWN, BundleError
 from smithers.bundle.manifest import Bundle, Manifest
 from smithers.bundle.pack import pack
-from smithers.sql import sources
-
-if TYPE_CHECKING:
-    from psycopg import Connection
+from smithers.sql.calls import Connection
+from smithers.sql.operator import get_source, put_source
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,14 +21,14 @@ class Stored:
 
 def store(conn: Connection, bundle: Bundle) -> None:
     """Store a bundle; storing it again changes nothing. Commits or not as the connection does."""
-    sources.put_source(conn, bundle.manifest.to_json(), pack(bundle.contents))
+    put_source(conn, bundle.source_hash, bundle.manifest.to_json(), pack(bundle.contents))
 
 
 def fetch(conn: Connection, source_hash: str) -> Stored:
     """Read a bundle. Raises BUNDLE_UNKNOWN if there is none of this hash, BUNDLE_CORRUPT if it is
     unreadable.
     """
-    row = sources.get_source(conn, source_hash)
+    row = get_source(conn, source_hash)
     if row is None:
         raise BundleError(
             BUNDLE_UNKNOWN,

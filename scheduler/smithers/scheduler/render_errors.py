@@ -1,0 +1,75 @@
+"""What can go wrong when a user's workflow is loaded or rendered, and how it travels as JSON.
+
+`RENDER_FAILED` it raised, exited or killed its process · `RENDER_TIMEOUT` it didn't end in time ·
+`RENDER_OUT_OF_MEMORY` it asked for more memory than a render may have. The codes of
+`smithers.bundle.errors` (import and lookup) and of the pure core pass through unchanged.
+"""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Mapping
+from typing import Final
+
+from smithers.workflow.errors import RENDER_FAILED, RENDER_TIMEOUT, RenderError, SmithersError
+
+RENDER_OUT_OF_MEMORY: Final = "RENDER_OUT_OF_MEMORY"
+
+
+def error_document(error: SmithersError) -> dict[str, object]:
+    """Return an error as the JSON document that rows, channels and `--json` carry."""
+    return {
+        "code": error.code,
+        "message": error.message,
+        "details": error.details,
+        "hint": error.hint,
+    }
+
+
+def error_from(document: object) -> RenderError:
+    """Return the error that a renderer answered with."""
+    match document:
+        case {"code": str(code), "message": str(message)}:
+            details, hint = document.get("details"), document.get("hint")
+            return RenderError(
+                code,
+                message,
+                details=details if isinstance(details, Mapping) else {},
+                hint=hint if isinstance(hint, str) else None,
+            )
+        case _:
+            return RenderError(RENDER_FAILED, "the renderer gave an answer that can't be read")
+
+
+def ended(status: int | None, *, output: str) -> RenderError:
+    """Return the error for a renderer that ended by itself; `status` as `Child.poll` gives it."""
+    if status is None:
+        how = "closed its channel"
+    elif status < 0:
+        how = f"was ended by {_signal_name(-status)}"
+    else:
+        how = f"exited with code {status}"
+    return RenderError(
+        RENDER_FAILED,
+        f"the workflow's process {how} while it was rendering",
+        details={"status": status, "output": output},
+        hint="a workflow function only returns nodes; let tasks do the work",
+    )
+
+
+def timed_out(seconds: float, *, where: str, output: str) -> RenderError:
+    """Return the error for a render that didn't end; `where` is `path:line`, or ""."""
+    place = f" ({where})" if where else ""
+    return RenderError(
+        RENDER_TIMEOUT,
+        f"the workflow didn't render within {seconds:g} s{place}",
+        details={"seconds": seconds, "where": where, "output": output},
+        hint="a workflow function only returns nodes; let tasks do the work",
+    )
+
+
+def _signal_name(number: int) -> str:
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"

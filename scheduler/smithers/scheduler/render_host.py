@@ -1,0 +1,56 @@
+"""The renderer: a child that has loaded one code version and turns rows into a frame.
+
+It is the only process of a scheduler that runs a user's workflow function. It reads one request
+at a time from its channel and answers each with `{"ok": …}` or `{"error": …}`; what user code
+prints goes to a pipe that has nothing to do with the answers. Its parent bounds its time, the
+limit set here bounds its memory; whatever ends it fails one run.
+
+    python -P -m smithers.scheduler.render_host FOLDER MEMORY_BYTES
+"""
+
+from __future__ import annotations
+
+import faulthandler
+import os
+import resource
+import sys
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from smithers.process.channel import Channel, ChannelClosedError
+from smithers.process.child import enter_child
+
+
+def main() -> None:
+    """Serve requests until the parent closes the channel or dies."""
+    channel = enter_child()
+    folder, memory = Path(sys.argv[1]), int(sys.argv[2])
+    # Private writable memory only: mapped files and reserved stacks aren't what a leak grows.
+    resource.setrlimit(resource.RLIMIT_DATA, (memory, memory))
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    from smithers.scheduler.render_work import Work
+
+    _serve(channel, Work(folder).answer)
+
+
+def _serve(channel: Channel, answer: Callable[[Mapping[str, object]], object]) -> None:
+    while True:
+        try:
+            request = channel.receive()
+        except ChannelClosedError:
+            break
+        assert isinstance(request, dict)
+        # Where a hang is: printed by a thread of C, whatever Python is doing, just before the kill.
+        faulthandler.dump_traceback_later(float(request["seconds"]), exit=False)
+        reply = answer(request)
+        faulthandler.cancel_dump_traceback_later()
+        try:
+            channel.send(reply)
+        except ChannelClosedError:
+            break
+    # User code may have left threads and exit handlers behind; nothing here needs them.
+    os._exit(0)
+
+
+if __name__ == "__main__":
+    main()

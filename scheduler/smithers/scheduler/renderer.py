@@ -1,0 +1,199 @@
+"""The parent's side of a renderer: ask one child about one code version, within bounds.
+
+A child that hangs, dies or runs out of memory costs the request that it was busy with: the
+caller gets a typed error and the next request starts a new child.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Callable, Generator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from smithers.process.channel import ChannelClosedError, FrameTooLargeError
+from smithers.process.child import Child, ChildSpec, Spawner
+from smithers.process.environment import Mark, child_environment
+from smithers.process.output import Pump
+from smithers.process.settings import Settings
+from smithers.scheduler.render_errors import ended, error_from, timed_out
+from smithers.workflow.errors import RENDER_FAILED, RenderError
+
+MEMORY_BYTES: Final = 2 * 1024**3
+_LOAD_FACTOR: Final = 3.0  # imports of large libraries, from a cold disk
+_GRACE_SECONDS: Final = 0.5  # for the child to print where it hangs
+_OUTPUT_CHARACTERS: Final = 8_000
+
+Spawn = Callable[[ChildSpec], Child]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RenderSettings:
+    """What a renderer child gets: seconds and bytes for one render, parts of its environment."""
+
+    seconds: float
+    memory_bytes: int = MEMORY_BYTES
+    home: Path
+    database_url: str | None = None
+    mark: Mark | None = None
+
+    @classmethod
+    def of(cls, settings: Settings, *, mark: Mark | None = None) -> RenderSettings:
+        """Return what the process's settings say."""
+        return cls(
+            seconds=settings.render_timeout_seconds,
+            home=settings.home,
+            database_url=settings.database_url,
+            mark=mark,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Admission:
+    """A workflow that loads, and an input that fits it: its name, the input as stored JSON."""
+
+    workflow: str
+    input: object
+
+
+class Renderer:
+    """Loads the bundle unpacked at `folder` in a child, and asks it. One thread at a time may use
+    it.
+    """
+
+    def __init__(self, spawn: Spawn, folder: Path, settings: RenderSettings) -> None:
+        self._spawn = spawn
+        self._folder = folder.resolve()
+        self._settings = settings
+        self._child: Child | None = None
+
+    def admit(self, workflow: str | None, document: object) -> Admission:
+        """Load the entry, find the workflow and validate its input, without rendering.
+
+        `workflow` may be None when the entry defines only one. Raises RenderError: IMPORT_FAILED,
+        ENVIRONMENT_MISSING, WORKFLOW_NOT_FOUND, WORKFLOW_AMBIGUOUS, INPUT_INVALID, RENDER_*.
+        """
+        answer = self._ask({"do": "admit", "workflow": workflow, "input": document})
+        match answer:
+            case {"workflow": str(name), "input": value}:
+                return Admission(name, value)
+            case _:
+                raise self._nonsense()
+
+    def render(self, workflow: str, snapshot: Mapping[str, object]) -> dict[str, object]:
+        """Render a run and plan; return the frame document of the decision.
+
+        Raises RenderError: what `admit` raises, RENDER_FAILED, RENDER_TIMEOUT,
+        RENDER_OUT_OF_MEMORY, and whatever the pure core refuses a frame for.
+        """
+        answer = self._ask({"do": "render", "workflow": workflow, "snapshot": snapshot})
+        if not isinstance(answer, dict):
+            raise self._nonsense()
+        return answer
+
+    def graph(self, workflow: str | None, document: object) -> dict[str, object]:
+        """Return the structure of the first frame that this input gives, as JSON. Raises as
+        `render`.
+        """
+        answer = self._ask({"do": "graph", "workflow": workflow, "input": document})
+        if not isinstance(answer, dict):
+            raise self._nonsense()
+        return answer
+
+    def close(self) -> None:
+        """End the child with all that it started; twice is fine, and so is asking again later."""
+        child, self._child = self._child, None
+        if child is not None:
+            child.kill()
+            child.close()
+
+    def _ask(self, request: Mapping[str, object]) -> object:
+        if self._child is None:
+            self._child = self._start()
+            self._exchange({"do": "load"}, self._settings.seconds * _LOAD_FACTOR)
+        return self._exchange(request, self._settings.seconds)
+
+    def _start(self) -> Child:
+        settings = self._settings
+        host = "smithers.scheduler.render_host"
+        return self._spawn(
+            ChildSpec(
+                # -P: the folder that Smithers was started in is no place to import from.
+                argv=[
+                    sys.executable,
+                    "-P",
+                    "-m",
+                    host,
+                    str(self._folder),
+                    str(settings.memory_bytes),
+                ],
+                environ=child_environment(
+                    settings.mark, home=str(settings.home), database_url=settings.database_url
+                ),
+                mark=settings.mark,
+                cwd=self._folder,
+            )
+        )
+
+    def _exchange(self, request: Mapping[str, object], seconds: float) -> object:
+        child = self._child
+        assert child is not None
+        child.output.begin(None)
+        try:
+            child.channel.send({**request, "seconds": seconds}, timeout=seconds)
+            reply = child.channel.receive(timeout=seconds + _GRACE_SECONDS)
+        except TimeoutError:
+            output = self._end_child(child)
+            raise timed_out(seconds, where=self._innermost(output), output=output) from None
+        except ChannelClosedError:
+            child.wait(1.0)
+            status = child.poll()
+            raise ended(status, output=self._end_child(child)) from None
+        except (FrameTooLargeError, ValueError):
+            self._end_child(child)
+            raise self._nonsense() from None
+        match reply:
+            case {"ok": answer}:
+                return answer
+            case {"error": error, "broken": True}:  # half an import, memory in pieces
+                self._end_child(child)
+                raise error_from(error)
+            case {"error": error}:
+                raise error_from(error)
+            case _:
+                self._end_child(child)
+                raise self._nonsense()
+
+    def _end_child(self, child: Child) -> str:
+        """Kill the child; return the end of what it printed."""
+        self._child = None
+        child.kill()
+        output = child.output.end()
+        child.close()
+        return output[-_OUTPUT_CHARACTERS:].replace(f"{self._folder}/", "")
+
+    def _innermost(self, output: str) -> str:
+        """Return `path:line` of the innermost frame of the bundle in a dump of faulthandler's."""
+        dump = output.rpartition("Timeout (")[2]
+        for path, line in re.findall(r'File "([^"]+)", line (\d+) in', dump):
+            if not Path(path).is_absolute():  # the bundle's folder has been cut off
+                return f"{path}:{line}"
+        return ""
+
+    def _nonsense(self) -> RenderError:
+        return RenderError(RENDER_FAILED, "the renderer gave an answer that can't be read")
+
+
+@contextmanager
+def open_renderer(folder: Path, settings: RenderSettings) -> Generator[Renderer, None, None]:
+    """A renderer for a few questions from one thread, ended with the block: `up` admits so."""
+    pump = Pump()
+    renderer = Renderer(Spawner(lambda: None, pump=pump).spawn, folder, settings)
+    try:
+        yield renderer
+    finally:
+        renderer.close()
+        pump.close()
