@@ -20,6 +20,7 @@ from smithers.process.settings_values import (
     SettingsError,
     parse_count,
     parse_database_url,
+    parse_flag,
     parse_log_level,
     parse_path,
     parse_seconds,
@@ -49,6 +50,8 @@ class Settings:
 
     database_url: str | None = None
     """A server of one's own; None means the embedded one in `home`."""
+    database_pooled: bool = False
+    """PgBouncer in transaction mode is in front of the server: no prepared statements."""
     home: Path
     """The `.smithers` folder: embedded database, unpacked bundles, logs. May not exist yet."""
     lease_seconds: float = 30.0
@@ -114,6 +117,7 @@ _SETTABLE = tuple(name for name in NAMES if name not in _DERIVED_ONLY)
 
 _PARSERS = {
     "database_url": parse_database_url,
+    "database_pooled": parse_flag,
     "home": parse_path,
     "lease_seconds": parse_seconds(0.5, 86_400),
     "heartbeat_seconds": parse_seconds(0.05, 28_800),

@@ -95,6 +95,20 @@ def parse_log_level(name: str, value: object, origin: str, _base: Path) -> LogLe
     return cast("LogLevel", level)
 
 
+def parse_flag(name: str, value: object, origin: str, _base: Path) -> bool:
+    """Yes or no, in the usual words."""
+    word = str(value).lower()
+    if word not in _WORDS:
+        raise SettingsError.invalid(name, origin, value, "it must be true or false")
+    return _WORDS[word]
+
+
+_WORDS = {
+    **dict.fromkeys(("true", "1", "yes", "on"), True),
+    **dict.fromkeys(("false", "0", "no", "off"), False),
+}
+
+
 def parse_path(name: str, value: object, origin: str, base: Path) -> Path:
     """An absolute path; a relative one is taken from `base`, `~` is one's home."""
     if not isinstance(value, (str, Path)):

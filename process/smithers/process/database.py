@@ -1,0 +1,83 @@
+"""From settings to a database that this release can work on."""
+
+from __future__ import annotations
+
+import os
+
+from smithers.process.settings import Settings
+from smithers.sql import schema
+from smithers.sql.calls import Connection
+from smithers.sql.connect import Database, connect, resolve_database
+from smithers.sql.database_errors import DatabaseUnavailable, SchemaError
+from smithers.sql.embedded import Options
+
+__all__ = ["locate_database", "open_connection", "open_database"]
+
+
+def locate_database(settings: Settings) -> Database:
+    """The database that the settings mean, its embedded server running; no look at the schema.
+
+    Raises `DatabaseUnavailable`.
+    """
+    if settings.database_url is None:
+        _refuse_folder_of_another_user(settings)
+    return resolve_database(
+        settings.database_url,
+        settings.home,
+        pooled=settings.database_pooled,
+        options=Options(bindir=settings.pg_bindir),
+    )
+
+
+def open_database(
+    settings: Settings, *, application_name: str = "smithers", deadline_seconds: float = 10.0
+) -> Database:
+    """Like `open_connection`, for those who connect later or more than once."""
+    database, connection = open_connection(
+        settings, application_name=application_name, deadline_seconds=deadline_seconds
+    )
+    connection.close()
+    return database
+
+
+def open_connection(
+    settings: Settings, *, application_name: str = "smithers", deadline_seconds: float = 10.0
+) -> tuple[Database, Connection]:
+    """The database and a connection to it, whose schema fits this release.
+
+    An embedded database is migrated on the way; a given one is refused until somebody runs
+    `smithers migrate`. The caller closes the connection. Raises `DatabaseUnavailable` when
+    nothing answers within `deadline_seconds`, and `SchemaError`.
+    """
+    database = locate_database(settings)
+    connection = connect(
+        database, application_name=application_name, deadline_seconds=deadline_seconds
+    )
+    try:
+        schema.check(connection)
+    except SchemaError as exc:
+        if not database.embedded or exc.code not in ("SCHEMA_MISSING", "SCHEMA_OUTDATED"):
+            connection.close()
+            raise
+        schema.migrate(connection)
+        connection.close()  # it was opened before the role had its limits
+        connection = connect(
+            database, application_name=application_name, deadline_seconds=deadline_seconds
+        )
+    except BaseException:
+        connection.close()
+        raise
+    return database, connection
+
+
+def _refuse_folder_of_another_user(settings: Settings) -> None:
+    """A folder found by walking upward is used only if it is ours; one that was named, always."""
+    origin = settings.origins.get("home")
+    if origin is None or origin.kind != "default" or not settings.home.exists():
+        return
+    if settings.home.stat().st_uid != os.geteuid():
+        raise DatabaseUnavailable(
+            f"{settings.home} belongs to another user",
+            details={"home": str(settings.home), "owner": settings.home.stat().st_uid},
+            hint="set SMITHERS_HOME to it to use it all the same, or to a folder of your own",
+        )
