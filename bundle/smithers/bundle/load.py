@@ -18,7 +18,7 @@ from smithers.bundle.errors import (
 from smithers.bundle.failure import import_failure
 from smithers.bundle.manifest import Manifest
 from smithers.bundle.unpack import read_manifest
-from smithers.workflow import Workflow
+from smithers.workflow.definition import Workflow
 
 _MARK = "smithers.bundle.active"  # in sys.modules: what is loaded belongs to the interpreter
 

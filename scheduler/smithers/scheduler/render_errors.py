@@ -8,7 +8,6 @@
 from __future__ import annotations
 
 import signal
-from collections.abc import Mapping
 from typing import Final
 
 from smithers.workflow.errors import RENDER_FAILED, RENDER_TIMEOUT, RenderError, SmithersError
@@ -29,13 +28,9 @@ def error_document(error: SmithersError) -> dict[str, object]:
 def error_from(document: object) -> RenderError:
     """Return the error that a renderer answered with."""
     match document:
-        case {"code": str(code), "message": str(message)}:
-            details, hint = document.get("details"), document.get("hint")
+        case {"code": str(code), "message": str(message), "details": dict(details), "hint": hint}:
             return RenderError(
-                code,
-                message,
-                details=details if isinstance(details, Mapping) else {},
-                hint=hint if isinstance(hint, str) else None,
+                code, message, details=details, hint=hint if isinstance(hint, str) else None
             )
         case _:
             return RenderError(RENDER_FAILED, "the renderer gave an answer that can't be read")

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from datetime import UTC, datetime
 from pathlib import Path
+from typing import Final
 
 from smithers.bundle.failure import describe
 from smithers.bundle.load import import_entry, load_workflow
 from smithers.scheduler.render_errors import RENDER_OUT_OF_MEMORY, error_document
-from smithers.workflow import Workflow
 from smithers.workflow.errors import RENDER_FAILED, SmithersError
 from smithers.workflow.settle import settle
-from smithers.workflow.snapshot import Snapshot
+from smithers.workflow.snapshot import Snapshot, empty
+
+_REMEMBERED_RUNS: Final = 256
 
 
 class Work:
@@ -41,15 +44,16 @@ class Work:
                 import_entry(self._folder)
                 return None
             case {"do": "admit", "workflow": str() | None as name, "input": document}:
-                workflow = self._workflow(name)
-                return {"workflow": workflow.name, "input": workflow.validate_input(document)}
+                workflow = load_workflow(self._folder, name)
+                return {"workflow": workflow.name, "input": workflow.admit(document)}
             case {"do": "render", "workflow": str(name), "snapshot": dict(rows)}:
-                return settle(self._workflow(name), Snapshot.from_json(rows)).to_json()
+                return settle(load_workflow(self._folder, name), Snapshot.from_json(rows)).to_json()
+            case {"do": "graph", "workflow": str() | None as name, "input": document}:
+                workflow = load_workflow(self._folder, name)
+                start = empty(workflow.name, workflow.admit(document), datetime.now(UTC))
+                return settle(workflow, start).to_json()
             case _:
                 raise ValueError(f"the renderer doesn't know the request {request.get('do')!r}")
-
-    def _workflow(self, name: str | None) -> Workflow:
-        return load_workflow(self._folder, name)
 
     def _failure(self, code: str, error: BaseException) -> dict[str, object]:
         failure = describe(error, self._folder)
@@ -60,8 +64,7 @@ class Work:
         """Describe a typed error with the place in user code that led to it, as root paths."""
         document = error_document(error)
         details = {**describe(error, self._folder).details(), **error.details}
-        document = {**document, "details": details}
-        return {"error": _relative(document, f"{self._folder}/")}
+        return {"error": _relative({**document, "details": details}, f"{self._folder}/")}
 
 
 def _relative(value: object, prefix: str) -> object:

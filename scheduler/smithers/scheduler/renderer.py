@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Callable, Generator, Mapping
+from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,6 +20,7 @@ from smithers.process.environment import Mark, child_environment
 from smithers.process.output import Pump
 from smithers.process.settings import Settings
 from smithers.scheduler.render_errors import ended, error_from, timed_out
+from smithers.sql.rows import Json
 from smithers.workflow.errors import RENDER_FAILED, RenderError
 
 MEMORY_BYTES: Final = 2 * 1024**3
@@ -83,18 +84,25 @@ class Renderer:
             case _:
                 raise self._nonsense()
 
-    def render(self, workflow: str, snapshot: Mapping[str, object]) -> dict[str, object]:
+    def render(
+        self, workflow: str, snapshot: Json, *, frames: Sequence[Json] | None
+    ) -> Json | None:
         """Render a run and plan; return the frame document of the decision.
 
-        Raises RenderError: what `admit` raises, RENDER_FAILED, RENDER_TIMEOUT,
+        `frames` are the stored structures since the last full one; None says that the last frame
+        that this renderer gave for the run was stored, and the answer is None if it has forgotten
+        it. Raises RenderError: what `admit` raises, RENDER_FAILED, RENDER_TIMEOUT,
         RENDER_OUT_OF_MEMORY, and whatever the pure core refuses a frame for.
         """
-        answer = self._ask({"do": "render", "workflow": workflow, "snapshot": snapshot})
-        if not isinstance(answer, dict):
+        rows = {**snapshot, "frames": list(frames or ())}
+        answer = self._ask(
+            {"do": "render", "workflow": workflow, "snapshot": rows, "remember": frames is None}
+        )
+        if answer is not None and not isinstance(answer, dict):
             raise self._nonsense()
         return answer
 
-    def graph(self, workflow: str | None, document: object) -> dict[str, object]:
+    def graph(self, workflow: str | None, document: object) -> Json:
         """Return the structure of the first frame that this input gives, as JSON. Raises as
         `render`.
         """
