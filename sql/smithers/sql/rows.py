@@ -33,7 +33,10 @@ class FrameBody:
 
 @dataclass(frozen=True, slots=True)
 class CommittedFrame:
-    """What a frame commit did; `dirty` means that facts came after the load."""
+    """What a frame commit did; `dirty` means that facts came after the load.
+
+    `claimed` are the tasks of a fused claim, with the fields of ClaimedTask.
+    """
 
     frame_no: int
     status: str
@@ -41,6 +44,7 @@ class CommittedFrame:
     ready: int
     moved: int
     dirty: bool
+    claimed: list[Json]
 
 
 @dataclass(frozen=True, slots=True)

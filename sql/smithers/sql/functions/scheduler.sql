@@ -237,7 +237,10 @@ end $$;
 -- One frame: descriptors, mounted nodes, moves, statics, waits, ready tasks, status, events. p = the document of the
 -- renderer plus the run token {owner, epoch, claim_id}. Decisions that end or park the run apply only if no fact came
 -- after the load (wanted_seq); otherwise the frame commits without them and the run stays dirty. Under a pause or
--- cancel request nothing is made ready. Locks: the run → ready_tasks → nodes → attempts → outputs → events. Raises SM001.
+-- cancel request nothing is made ready. Fused: p.completions are attempts of this run that were part of what was
+-- rendered (complete_attempts; one that is not accepted raises SM001 and nothing is written), p.claim = {owner, claim_id,
+-- queues, limit, free, lease} claims in the same commit (claim_tasks).
+-- Locks: the run → ready_tasks → nodes → leases → attempts → outputs → events. Raises SM001.
 create or replace function smithers_p1.commit_frame(p jsonb, p_notify boolean default true) returns jsonb
 language plpgsql as $$
 declare
@@ -255,10 +258,21 @@ declare
     v_events jsonb := '[]';
     v_status text;
     v_ends boolean;
+    v_wanted bigint := (p->>'wanted_seq')::bigint;
+    v_claimed jsonb;
 begin
     v_run := smithers_p1.lock_run(v_id);
     perform smithers_p1.check_run_token(v_run, p);
-    v_current := v_run.wanted_seq = (p->>'wanted_seq')::bigint;
+    v_current := v_run.wanted_seq = v_wanted;
+    if p ? 'completions' and p->'completions' <> '[]' then
+        if exists (select from smithers_p1.complete_attempts(p->'completions', false) c where not c.accepted) then
+            raise exception using errcode = 'SM001', message = format('an attempt of run %s was taken back before its frame', v_id);
+        end if;
+        select * into v_run from smithers.run_state where run_id = v_id;
+        if v_current then
+            v_wanted := v_run.wanted_seq;
+        end if;
+    end if;
     v_stopping := v_run.pause_requested_at is not null or v_run.cancel_requested_at is not null;
     v_frame := v_run.frame_no + 1;
     v_seq := v_run.next_event_seq;    -- the number of this frame's own event, the first of those below
@@ -288,7 +302,7 @@ begin
     v_events := smithers_p1.frame_events(p, v_frame, v_mounted, v_moved, v_statics, v_ready,
                                          case when v_status <> v_run.status then v_status end);
     update smithers.run_state s
-       set rendered_seq = (p->>'wanted_seq')::bigint, frame_no = v_frame, status = v_status, resumes = 0, progressed_at = v_now,
+       set rendered_seq = v_wanted, frame_no = v_frame, status = v_status, resumes = 0, progressed_at = v_now,
            owner = case when v_status = 'running' then s.owner end,
            claim_id = case when v_status = 'running' then s.claim_id end,
            dirty_since = case when v_current then null else s.dirty_since end,
@@ -308,7 +322,13 @@ begin
         perform pg_notify('smithers_ready', q.queue)
            from (select distinct r->>'queue' as queue from jsonb_array_elements(p->'ready') r) q;
     end if;
-    return jsonb_build_object('frame_no', v_frame, 'status', v_status, 'applied_end', v_current and not v_stopping,
+    if p ? 'claim' then
+        select jsonb_agg(to_jsonb(c)) into v_claimed
+          from smithers_p1.claim_tasks((p->'claim'->>'owner')::bigint, (p->'claim'->>'claim_id')::uuid,
+                   array(select jsonb_array_elements_text(p->'claim'->'queues')), (p->'claim'->>'limit')::integer,
+                   (p->'claim'->>'free')::integer, make_interval(secs => (p->'claim'->>'lease')::double precision)) c;
+    end if;
+    return jsonb_build_object('frame_no', v_frame, 'status', v_status, 'claimed', coalesce(v_claimed, '[]'), 'applied_end', v_current and not v_stopping,
         'ready', jsonb_array_length(v_ready), 'dirty', not v_current, 'moved', jsonb_array_length(v_moved));
 end $$;
 
