@@ -297,7 +297,7 @@ begin
         v_ready := smithers_p1.ready_nodes(v_id, p->'ready');
     end if;
 
-    v_status := case when v_current and not v_stopping then p->>'status' else 'running' end;
+    v_status := case when v_stopping then v_run.status when v_current then p->>'status' else 'running' end;
     v_ends := smithers_p1.is_ended(v_status);
     v_events := smithers_p1.frame_events(p, v_frame, v_mounted, v_moved, v_statics, v_ready,
                                          case when v_status <> v_run.status then v_status end);
