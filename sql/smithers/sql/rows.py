@@ -108,6 +108,16 @@ class ExpiredProcess:
 
 
 @dataclass(frozen=True, slots=True)
+class Repairs:
+    """What a supervisor would find to do: leases, runs of dead owners, overdue rows, dead processes."""
+
+    leases: bool
+    runs: bool
+    due: bool
+    processes: bool
+
+
+@dataclass(frozen=True, slots=True)
 class Source:
     """A stored bundle."""
 

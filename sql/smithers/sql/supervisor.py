@@ -8,7 +8,21 @@ from uuid import UUID
 
 from smithers.sql import codec
 from smithers.sql.calls import Connection, flags, rows, scalars
-from smithers.sql.rows import ExpiredProcess, Json, ReclaimedRun, StaleLease
+from smithers.sql.rows import ExpiredProcess, Json, ReclaimedRun, Repairs, StaleLease
+
+
+def look_for_repairs(
+    connection: Connection, owner: int, *, late: timedelta, grace: timedelta
+) -> Repairs:
+    """Say what there is to repair, in one query."""
+    return rows(
+        connection,
+        Repairs,
+        "select * from smithers_p1.look_for_repairs(%s, %s, %s)",
+        owner,
+        late,
+        grace,
+    )[0]
 
 
 def stale_leases(connection: Connection, *, limit: int = 500) -> list[StaleLease]:
