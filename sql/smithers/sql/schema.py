@@ -29,6 +29,8 @@ __all__ = ["Applied", "Migrated", "State", "check", "migrate", "read_state"]
 
 LOCK = 7_406_511_237_003
 OLDEST_SERVER = 150_000
+WAIT_FOR_MIGRATORS = "60s"
+WAIT_FOR_TABLES = "5s"
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,9 +146,9 @@ def _migrate_locked(connection: Connection) -> Migrated:
     # Migrations may take longer than the role's limits for everyday statements allow.
     connection.execute("set local statement_timeout = 0")
     connection.execute("set local idle_in_transaction_session_timeout = 0")
-    connection.execute("set local lock_timeout = '60s'")
+    connection.execute("select set_config('lock_timeout', %s, true)", [WAIT_FOR_MIGRATORS])
     connection.execute("select pg_advisory_xact_lock(%s)", [LOCK])
-    connection.execute("set local lock_timeout = '5s'")
+    connection.execute("select set_config('lock_timeout', %s, true)", [WAIT_FOR_TABLES])
     connection.execute(_BOOTSTRAP)
     plan = _plan(read_state(connection))
     for migration in migrations():
