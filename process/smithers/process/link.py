@@ -1,0 +1,122 @@
+"""A connection of one thread that is made anew when it is lost, and what the process says of it.
+
+Nothing is repeated here: a statement that was under way when the connection died may have been
+carried out. The loop above decides what to ask again.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import socket
+import threading
+from collections.abc import Generator
+from contextlib import contextmanager, suppress
+
+import psycopg
+from structlog.typing import FilteringBoundLogger
+
+from smithers.sql import codec
+from smithers.sql.calls import Connection
+from smithers.sql.connect import Database, connect
+from smithers.sql.database_errors import DatabaseUnavailable
+from smithers.sql.errors import is_connection_lost
+
+_FIRST_PAUSE = 0.05
+_LONGEST_PAUSE = 2.0
+
+
+class DatabaseAwayError(Exception):
+    """The database can't be reached, or went away during a statement of unknown outcome."""
+
+
+class DatabaseState:
+    """Whether the database answers, for all threads of a process: one log line per change."""
+
+    def __init__(self, log: FilteringBoundLogger) -> None:
+        self._log = log
+        self._lock = threading.Lock()
+        self.is_up = True
+
+    def up(self) -> None:
+        """A connection was made."""
+        with self._lock:
+            changed, self.is_up = not self.is_up, True
+        if changed:
+            self._log.info("database-back")
+
+    def down(self, error: BaseException) -> None:
+        """A connection was lost or could not be made."""
+        with self._lock:
+            changed, self.is_up = self.is_up, False
+        if changed:
+            self._log.warning("database-away", error=" ".join(str(error).split())[:300])
+
+
+class Link:
+    """One thread's connection. `cut` may be called by any thread, the rest by that one."""
+
+    def __init__(self, database: Database, *, name: str, state: DatabaseState) -> None:
+        self._database = database
+        self._name = name
+        self._state = state
+        self._connection: Connection | None = None
+        self._failures = 0
+
+    @contextmanager
+    def connection(self) -> Generator[Connection, None, None]:
+        """The connection, made if need be. Raises DatabaseAwayError, also for what is lost inside.
+
+        Other database errors pass through, and the connection stays.
+        """
+        connection = self._open()
+        try:
+            yield connection
+        except (psycopg.Error, DatabaseUnavailable) as error:
+            if not is_connection_lost(error) and not connection.broken:
+                raise
+            self._lose(error)
+            raise DatabaseAwayError(str(error)) from error
+        else:
+            self._failures = 0
+
+    def pause(self) -> float:
+        """Seconds to wait before the next try: full jitter below a ceiling that doubles."""
+        ceiling = min(_LONGEST_PAUSE, _FIRST_PAUSE * 2 ** min(self._failures, 10))
+        return random.uniform(0, ceiling)  # noqa: S311  # not a secret
+
+    def cut(self) -> None:
+        """Make a statement that hangs fail now, as if the network had gone."""
+        connection = self._connection
+        if connection is None:
+            return
+        with (
+            suppress(OSError, psycopg.Error),
+            socket.socket(fileno=os.dup(connection.fileno())) as s,
+        ):
+            s.shutdown(socket.SHUT_RDWR)
+
+    def close(self) -> None:
+        """Close the connection; twice is fine."""
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            connection.close()
+
+    def _open(self) -> Connection:
+        if self._connection is not None and not self._connection.closed:
+            return self._connection
+        try:
+            connection = connect(self._database, application_name=self._name, deadline_seconds=0.0)
+        except (DatabaseUnavailable, psycopg.Error) as error:
+            self._lose(error)
+            raise DatabaseAwayError(str(error)) from error
+        codec.install(connection)
+        self._connection = connection
+        self._state.up()
+        return connection
+
+    def _lose(self, error: BaseException) -> None:
+        self._failures += 1
+        self._state.down(error)
+        with suppress(psycopg.Error):
+            self.close()
