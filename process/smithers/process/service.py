@@ -50,6 +50,7 @@ class Service:
         name: str | None = None,
         queues: Sequence[str] | None = None,
         channels: Sequence[Channel] = (),
+        on_notify: Callable[[], None] | None = None,
         metrics_port: int | None = None,
         beats: bool = True,
         signals: bool = True,
@@ -74,6 +75,7 @@ class Service:
         self.pump = Pump()
         self.spawner = Spawner(self.wake.set, pump=self.pump)
         self._channels = channels
+        self._heard = on_notify
         self._metrics_port = metrics_port
         self._beats = beats
         self._signals = signals
@@ -205,6 +207,8 @@ class Service:
         self.stop.request()
 
     def _on_notify(self, _channel: str, _payload: str) -> None:
+        if self._heard is not None:
+            self._heard()
         self.wake.set()
 
     def _say_goodbye(self) -> None:
