@@ -1,0 +1,79 @@
+"""Every role killed at random moments: all runs end, nothing is done twice, the tables agree."""
+
+from __future__ import annotations
+
+import random
+import signal
+import time
+from pathlib import Path
+
+import pytest
+
+from support.fleet import Fleet, fleet
+from support.runs import (
+    approve_open,
+    bodies_started_after_completion,
+    connect,
+    start_run,
+    statuses,
+)
+from support.runs import signal as send_signal
+
+ROLES = [
+    "scheduler",
+    "scheduler",
+    "worker",
+    "worker",
+    "worker",
+    "worker",
+    "supervisor",
+    "supervisor",
+]
+RUNS = 20
+BODIES = 13  # of the mixed workflow: first, eight of the fan, three laps, last
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(300)
+def test_all_roles_killed_at_random(database: str, tmp_path: Path) -> None:
+    seed = random.randrange(2**32)
+    chance = random.Random(seed)
+    log = tmp_path / "bodies.log"
+    log.touch()
+    kills = 0
+    with fleet(database, tmp_path, ROLES, lease=1.5) as whole, connect(database) as connection:
+        runs = [
+            start_run(connection, "mixed", {"log": str(log), "seconds": 0.2, "width": 8})
+            for _ in range(RUNS)
+        ]
+        for run_id in runs:
+            send_signal(connection, run_id, "go", {"payload": run_id})
+        deadline = time.monotonic() + 240
+        quiet_from = time.monotonic() + 40  # faults stop, then everything must settle
+        while statuses(connection)["finished"] < RUNS:
+            assert time.monotonic() < deadline, (
+                f"seed {seed}, {kills} kills: {statuses(connection)}\n{whole.logs()}"
+            )
+            if time.monotonic() < quiet_from:
+                kills += hurt_someone(whole, chance)
+            approve_open(connection)
+            time.sleep(0.05)
+        assert kills >= 20, "too few faults to mean anything"
+        verified = whole.cli("verify", "--json")
+        assert verified.returncode == 0, f"seed {seed}: {verified.stdout}{verified.stderr}"
+        assert bodies_started_after_completion(connection, log) == []
+        ended = {
+            tuple(line.split(" ")[1:3]) for line in log.read_text().splitlines() if line[0] == "E"
+        }
+        assert len(ended) == RUNS * BODIES
+
+
+def hurt_someone(whole: Fleet, chance: random.Random) -> int:
+    """Now and then kill one living process and start another in its place."""
+    if chance.random() > 0.15:
+        return 0
+    victim = chance.choice(whole.living())
+    victim.send(signal.SIGKILL)
+    victim.process.wait(timeout=10)
+    whole.start(victim.role)
+    return 1
