@@ -1,9 +1,71 @@
-"""The entry point of the smithers command."""
+"""The entry point of the smithers command, and the table of its subcommands."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Final
 
 import click
 
+from smithers.cli.failure import report
+from smithers.cli.invocation import Invocation
+from smithers.cli.lazy import LazyGroup
 
-@click.group()
+# name → (module:attribute, one line of help); in the order of the help.
+COMMANDS: Final[Mapping[str, tuple[str, str]]] = {
+    "migrate": ("smithers.cli.migrate:migrate", "Bring the database to this release."),
+    "db": ("smithers.cli.db:db", "Start, stop, inspect the embedded database; open psql."),
+}
+
+
+@click.group(
+    cls=LazyGroup,
+    table=COMMANDS,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
 @click.version_option(package_name="smithers-fleet", prog_name="smithers")
+@click.option(
+    "--home",
+    type=click.Path(path_type=Path),
+    help="The .smithers folder (SMITHERS_HOME; default: the nearest one upward).",
+)
+@click.option("--log-level", help="debug, info, warning or error (SMITHERS_LOG_LEVEL).")
+@click.pass_context
+def smithers(ctx: click.Context, home: Path | None, log_level: str | None) -> None:
+    """Durable workflows for coding agents.
+
+    The database is SMITHERS_DATABASE_URL if that is set, else an embedded Postgres in the
+    nearest .smithers folder.
+    """
+    given = {"home": home, "log_level": log_level}
+    ctx.obj = Invocation({name: value for name, value in given.items() if value is not None})
+
+
 def main() -> None:
-    """Durable workflows for coding agents."""
+    """Run the command line of this process and end it by the exit code."""
+    if "_SMITHERS_COMPLETE" in os.environ:
+        smithers.main(prog_name="smithers")
+    sys.exit(run(sys.argv[1:]))
+
+
+def run(arguments: Sequence[str]) -> int:
+    """Run one command line and return its exit code.
+
+    A command ends by returning None (0) or its code, by `ctx.exit`, or by raising.
+    """
+    try:
+        with smithers.make_context("smithers", list(arguments)) as context:
+            code = smithers.invoke(context)
+        sys.stdout.flush()
+    except click.exceptions.Exit as end:
+        return end.exit_code
+    except (Exception, KeyboardInterrupt) as error:  # noqa: BLE001 - the last resort
+        return report(error, arguments)
+    return code if isinstance(code, int) else 0
+
+
+if __name__ == "__main__":
+    main()

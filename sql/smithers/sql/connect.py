@@ -194,7 +194,9 @@ def _may_pass(exc: BaseException) -> bool:
 
 
 def _unavailable(database: Database, exc: psycopg.Error) -> DatabaseUnavailable:
-    cause = " ".join(str(exc).split())
+    lines = [line.strip() for line in str(exc).splitlines()]
+    said = " ".join(line for line in lines if line and not line.startswith("Is the server"))
+    cause = said.removeprefix("connection failed: ")
     hint = "check SMITHERS_DATABASE_URL, and that the server runs"
     if database.embedded:
         hint = "smithers db status shows the embedded server"
