@@ -16,6 +16,14 @@ from smithers.cli.lazy import LazyGroup
 
 # name → (module:attribute, one line of help); in the order of the help.
 COMMANDS: Final[Mapping[str, tuple[str, str]]] = {
+    "scheduler": (
+        "smithers.cli.scheduler:scheduler",
+        "Run a scheduler: render runs, decide what may run next.",
+    ),
+    "supervise": (
+        "smithers.cli.supervise:supervise",
+        "Run a supervisor: give back what dead processes held.",
+    ),
     "migrate": ("smithers.cli.migrate:migrate", "Bring the database to this release."),
     "db": ("smithers.cli.db:db", "Start, stop, inspect the embedded database; open psql."),
 }

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from time import monotonic
 from typing import Protocol
 from uuid import UUID
 
+from smithers.observability.metrics import METRICS
 from smithers.scheduler.completions import with_completions
 from smithers.scheduler.shapes import Shapes
 from smithers.sql import scheduler as sql
@@ -43,13 +45,15 @@ class OwnedRun:
 class Step:
     """What one step left: the run's status, whether facts have come since it was loaded, its frame.
 
-    `ready` tasks were made claimable. `frame_no` is None when no frame was committed.
+    `ready` tasks were made claimable, `claimed` are those that a fused claim took. `frame_no` is
+    None when no frame was committed.
     """
 
     status: RunStatus
     dirty: bool = False
     ready: int = 0
     frame_no: int | None = None
+    claimed: tuple[Json, ...] = ()
 
     @property
     def owned(self) -> bool:
@@ -72,21 +76,26 @@ def advance(
     shapes: Shapes,
     *,
     completions: Sequence[Json] = (),
-    claim: int = 0,
+    claim: Json | None = None,
 ) -> Step:
     """Do one step of a run, in one commit.
 
-    `completions` are attempts that end with this frame, `claim` the number of tasks to take for
-    the caller in the same commit; what `commit_frame` does with them is up to the database.
-    Raises Fenced when another process has the run, SmithersError when the run has to fail for
-    what its code did, psycopg.Error when nothing is known but that the step can be repeated.
+    Fused: `completions` are attempts of this run that end with the frame, `claim` {owner,
+    claim_id, queues, limit, free, lease} takes tasks in the same commit. Raises Fenced when
+    another process has the run (or one of the completions isn't accepted), SmithersError when the
+    run has to fail for what its code did, psycopg.Error when nothing is known but that the step
+    can be repeated.
     """
     if run.stopping and not completions:
         return Step(RunStatus(sql.settle_request(connection, run.token())))
+    began = monotonic()
     snapshot = with_completions(sql.load_run(connection, run.run_id), completions)
     frame = renderer.render(snapshot, connection)
+    METRICS.renders.observe(monotonic() - began)
     shapes.register(connection, frame["outputs"])
-    fused: Json = {"completions": list(completions), "claim": claim} if completions or claim else {}
+    fused: Json = {"completions": list(completions)}
+    if claim is not None:
+        fused["claim"] = claim
     trigger = "facts" if snapshot["run"]["frame_no"] else "created"
     committed = sql.commit_frame(
         connection,
@@ -98,9 +107,11 @@ def advance(
             "wanted_seq": snapshot["run"]["wanted_seq"],
         },
     )
+    METRICS.frames.add()
     return Step(
         status=RunStatus(committed.status),
         dirty=committed.dirty,
         ready=committed.ready,
         frame_no=committed.frame_no,
+        claimed=tuple(committed.claimed or ()),
     )

@@ -12,14 +12,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-import structlog
+from structlog.typing import FilteringBoundLogger
 
 from smithers.bundle.store import fetch
 from smithers.bundle.unpack import ensure
+from smithers.observability.metrics import METRICS
 from smithers.process.child import SpawnRefusedError
+from smithers.process.link import Link
 from smithers.scheduler.advance import OwnedRun, Step, advance
 from smithers.scheduler.memory import RunRenderer
-from smithers.scheduler.render_errors import error_document
 from smithers.scheduler.renderer import Renderer, RenderSettings, Spawn
 from smithers.scheduler.reports import MAX_TRIES, STEP_REFUSED, Outcome, Remedy, Report, remedy
 from smithers.scheduler.shapes import Shapes
@@ -31,19 +32,18 @@ from smithers.workflow.errors import SmithersError
 
 _STEPS_IN_A_ROW: Final = 16  # then others of the version get their turn
 
-log = structlog.get_logger()
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LaneTools:
     """What a lane gets from its scheduler; all of it is safe for any thread."""
 
-    connect: Callable[[], Connection]
+    link: Callable[[], Link]
     spawn: Spawn
     report: Callable[[Report], None]
     render_settings: Callable[[], RenderSettings]
     home: Path
     shapes: Shapes
+    log: FilteringBoundLogger
 
 
 class Lane:
@@ -55,7 +55,8 @@ class Lane:
         self.idle_since = time.monotonic()
         self._waiting = waiting
         self._tools = tools
-        self._connection: Connection | None = None
+        self._link = tools.link()
+        self._log = tools.log
         self._renderer: RunRenderer | None = None
         self._tries: dict[str, int] = {}
         name = f"lane-{source_hash[:8]}"
@@ -69,6 +70,11 @@ class Lane:
         """Whether the thread hasn't ended."""
         return self._thread.is_alive()
 
+    def abort(self) -> None:
+        """Make a render that is under way fail now; for a process that ends."""
+        if self._renderer is not None:
+            self._renderer.abort()
+
     def join(self, timeout: float | None) -> bool:
         """Wait for the thread's end; True when it has ended."""
         self._thread.join(timeout)
@@ -81,9 +87,9 @@ class Lane:
                 self._tools.report(self._do(run))
                 self.busy_since, self.idle_since = None, time.monotonic()
         finally:
-            self._drop_connection()
             if self._renderer is not None:
                 self._renderer.close()
+            self._link.close()
 
     def _do(self, run: OwnedRun) -> Report:
         try:
@@ -105,66 +111,57 @@ class Lane:
         return step
 
     def _step(self, run: OwnedRun) -> Step:
-        connection, renderer = self._ready()
-        step = advance(connection, run, renderer, self._tools.shapes)
+        with self._link.connection() as connection:
+            renderer = self._ready_renderer(connection)
+            step = advance(connection, run, renderer, self._tools.shapes)
         if step.frame_no is not None:
             renderer.committed(run.run_id, step.frame_no)
         return step
 
-    def _ready(self) -> tuple[Connection, RunRenderer]:
-        if self._connection is None or self._connection.closed:
-            self._connection = self._tools.connect()
-        connection = self._connection
+    def _ready_renderer(self, connection: Connection) -> RunRenderer:
         if self._renderer is None:
-            folder = ensure(
-                lambda name: fetch(connection, name), self._tools.home, self.source_hash
-            )
+            home = self._tools.home
+            folder = ensure(lambda name: fetch(connection, name), home, self.source_hash)
             settings = self._tools.render_settings()
             self._renderer = RunRenderer(Renderer(self._tools.spawn, folder, settings))
-        return connection, self._renderer
+        return self._renderer
 
     def _after(self, run: OwnedRun, error: Exception) -> Report:
         self._forget(run)
         what = remedy(error)
         tries = self._tries[run.run_id] = self._tries.get(run.run_id, 0) + 1
         if what is Remedy.DROP or isinstance(error, SpawnRefusedError):
-            log.info("run-dropped", run_id=run.run_id, reason=str(error))
+            if isinstance(error, Fenced):
+                METRICS.fenced.add()
+            self._log.info("run-dropped", run_id=run.run_id, reason=str(error))
             self._tries.pop(run.run_id, None)
             return Report(run, Outcome.GONE)
         if what is Remedy.FAIL:
             assert isinstance(error, SmithersError)
             return self._fail(run, error, tries)
-        self._drop_connection()
         if what is Remedy.RETRY_SOME and tries >= MAX_TRIES:
-            log.error("step-refused", run_id=run.run_id, exc_info=error)
+            self._log.error("step-refused", run_id=run.run_id, exc_info=error)
             return self._fail(run, _refused(error), tries)
-        log.warning("step-failed", run_id=run.run_id, tries=tries, error=str(error))
+        self._log.warning("step-failed", run_id=run.run_id, tries=tries, error=str(error))
         return Report(run, Outcome.AGAIN, tries=tries)
 
     def _fail(self, run: OwnedRun, error: SmithersError, tries: int) -> Report:
         try:
-            if self._connection is None or self._connection.closed:
-                self._connection = self._tools.connect()
-            fail_run(self._connection, run.token(), error_document(error))
+            with self._link.connection() as connection:
+                fail_run(connection, run.token(), error.to_json())
         except Fenced:
-            log.info("run-dropped", run_id=run.run_id, reason="fenced")
+            self._log.info("run-dropped", run_id=run.run_id, reason="fenced")
         except Exception as failure:  # noqa: BLE001  whatever it is, the run is still ours
-            log.warning("fail-not-recorded", run_id=run.run_id, error=str(failure))
-            self._drop_connection()
+            self._log.warning("fail-not-recorded", run_id=run.run_id, error=str(failure))
             return Report(run, Outcome.AGAIN, tries=tries)
         else:
-            log.info("run-failed", run_id=run.run_id, code=error.code, message=error.message)
+            self._log.info("run-failed", run_id=run.run_id, code=error.code, message=error.message)
         self._tries.pop(run.run_id, None)
         return Report(run, Outcome.GONE)
 
     def _forget(self, run: OwnedRun) -> None:
         if self._renderer is not None:
             self._renderer.forget(run.run_id)
-
-    def _drop_connection(self) -> None:
-        connection, self._connection = self._connection, None
-        if connection is not None:
-            connection.close()
 
 
 def _refused(error: Exception) -> SmithersError:

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Final
 
-import structlog
+from structlog.typing import FilteringBoundLogger
 
 from smithers.scheduler.advance import OwnedRun
 from smithers.scheduler.lane import Lane
@@ -22,8 +22,6 @@ MAX_LANES_OF_VERSION: Final = 4
 SPARE_AFTER: Final = 0.5  # seconds of waiting
 SPARE_LIMIT: Final = 12  # beyond it lanes are kept for versions that have none
 IDLE_SECONDS: Final = 60.0
-
-log = structlog.get_logger()
 
 
 @dataclass
@@ -41,8 +39,11 @@ class _Version:
 class Lanes:
     """Hands runs to lanes, which it opens and ends as they are needed. For one thread only."""
 
-    def __init__(self, open_lane: Callable[[str, Waiting], Lane]) -> None:
+    def __init__(
+        self, open_lane: Callable[[str, Waiting], Lane], log: FilteringBoundLogger
+    ) -> None:
         self._open_lane = open_lane
+        self._log = log
         self._versions: dict[str, _Version] = {}
         self._ending: list[Lane] = []
 
@@ -55,7 +56,7 @@ class Lanes:
         now = time.monotonic()
         for version in self._versions.values():
             for lane in [lane for lane in version.lanes if not lane.alive()]:
-                log.error("lane-died", source_hash=lane.source_hash)
+                self._log.error("lane-died", source_hash=lane.source_hash)
                 version.lanes.remove(lane)
         wanting = [item for item in self._versions.items() if self._wants_lane(item[1])]
         for source_hash, version in sorted(
@@ -82,12 +83,14 @@ class Lanes:
         return [run for version in self._versions.values() for run in version.waiting.clear()]
 
     def close(self, *, seconds: float) -> None:
-        """End all lanes; wait at most `seconds` for those that are busy."""
+        """End all lanes; those that are busy for longer than `seconds` lose their renderer."""
         for source_hash in list(self._versions):
             self._close(source_hash)
         deadline = time.monotonic() + seconds
         for lane in self._ending:
-            lane.join(max(0.0, deadline - time.monotonic()))
+            if not lane.join(max(0.0, deadline - time.monotonic())):
+                lane.abort()
+                lane.join(1.0)
 
     def count(self) -> int:
         """Return how many lanes there are."""

@@ -44,6 +44,10 @@ class RunRenderer:
         """Nothing is known any more about what is stored of this run."""
         self._committed.pop(run_id, None)
 
+    def abort(self) -> None:
+        """Kill the child under a render, from another thread."""
+        self._renderer.abort()
+
     def close(self) -> None:
         """End the child."""
         self._renderer.close()

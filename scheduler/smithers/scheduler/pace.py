@@ -2,54 +2,60 @@
 
 from __future__ import annotations
 
-import time
+from time import monotonic
 from typing import Final
 
-FIRST_POLL: Final = 0.02
-LONGEST_POLL: Final = 5.0
-LONGEST_POLL_LISTENING: Final = 10.0
-_DUE_LOOK: Final = 0.2  # at most this often while there is work
-_DUE_LOOK_IDLE: Final = 10.0
-_LATE_LOOK: Final = 0.5  # a due row that another process is firing
+from smithers.process.pace import Pace as Polls
+
+_LOOK_WORKING: Final = 0.2  # seconds between looks at due rows while there is work
+_LOOK_IDLE: Final = 10.0
+_LOOK_LATE: Final = 0.5  # a row is due that another process is firing
+_TAKES_APART: Final = 0.005  # many notifications are answered by one take
 
 
 class Pace:
-    """The times, by the monotonic clock, of the next take and of the next look at due rows."""
+    """The times of the next take, of the next look at due rows, and of the earliest of these."""
 
-    def __init__(self) -> None:
-        self._poll = FIRST_POLL
-        self._take_at = 0.0
+    def __init__(self, *, take_after: float = 0.0) -> None:
+        self._polls = Polls()
+        self._take_at = monotonic() + take_after
+        self._took_at = 0.0
         self._look_at = 0.0
         self._fire_at: float | None = None
 
     def wake(self) -> None:
         """Somebody said that there is work."""
-        self._take_at = 0.0
-        self._look_at = min(self._look_at, time.monotonic() + _DUE_LOOK)
+        self._take_at = min(self._take_at, self._took_at + _TAKES_APART)
+        self.worked()
+
+    def worked(self) -> None:
+        """A frame was committed, or will be: rows may be due earlier than was seen."""
+        self._look_at = min(self._look_at, monotonic() + _LOOK_WORKING)
 
     def take_is_due(self) -> bool:
         """Whether to ask for dirty runs now."""
-        return time.monotonic() >= self._take_at
+        return monotonic() >= self._take_at
 
     def took(self, runs: int, *, listening: bool) -> None:
-        """The last take gave so many runs that weren't at work already."""
-        longest = LONGEST_POLL_LISTENING if listening else LONGEST_POLL
-        self._poll = FIRST_POLL if runs else min(self._poll * 2, longest)
-        self._take_at = time.monotonic() + self._poll
+        """The take gave so many runs that weren't at work already."""
+        if runs:
+            self._polls.worked()
+            self.worked()
+        self._took_at = monotonic()
+        self._take_at = self._took_at + self._polls.idle(listening=listening and not runs)
 
     def look_is_due(self) -> bool:
         """Whether to ask when the earliest row is due."""
-        return time.monotonic() >= self._look_at
+        return monotonic() >= self._look_at
 
     def looked(self, seconds: float | None) -> None:
         """The earliest row is due in so many seconds, or none is."""
-        now = time.monotonic()
-        self._fire_at = None if seconds is None else now + seconds
-        self._look_at = now + _DUE_LOOK_IDLE
+        self._fire_at = None if seconds is None else monotonic() + seconds
+        self._look_at = monotonic() + _LOOK_IDLE
 
     def fire_is_due(self) -> bool:
         """Whether a row should be due by now."""
-        return self._fire_at is not None and time.monotonic() >= self._fire_at
+        return self._fire_at is not None and monotonic() >= self._fire_at
 
     def fired(self, rows: int) -> None:
         """So many rows were fired; the runs that they woke are dirty now."""
@@ -57,15 +63,11 @@ class Pace:
         if rows:
             self._take_at = self._look_at = 0.0
         else:
-            self._look_at = time.monotonic() + _LATE_LOOK
-
-    def worked(self) -> None:
-        """A frame was committed, which may have made rows that are due earlier."""
-        self._look_at = min(self._look_at, time.monotonic() + _DUE_LOOK)
+            self._look_at = monotonic() + _LOOK_LATE
 
     def sleep(self) -> float:
         """Return the seconds until the next of these."""
         times = [self._take_at, self._look_at]
         if self._fire_at is not None:
             times.append(self._fire_at)
-        return max(0.0, min(times) - time.monotonic())
+        return max(0.0, min(times) - monotonic())

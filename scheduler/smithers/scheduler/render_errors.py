@@ -10,19 +10,13 @@ from __future__ import annotations
 import signal
 from typing import Final
 
-from smithers.workflow.errors import RENDER_FAILED, RENDER_TIMEOUT, RenderError, SmithersError
+from smithers.workflow.errors import RENDER_FAILED, RENDER_TIMEOUT, RenderError
 
 RENDER_OUT_OF_MEMORY: Final = "RENDER_OUT_OF_MEMORY"
 
 
-def error_document(error: SmithersError) -> dict[str, object]:
-    """Return an error as the JSON document that rows, channels and `--json` carry."""
-    return {
-        "code": error.code,
-        "message": error.message,
-        "details": error.details,
-        "hint": error.hint,
-    }
+class RendererKilled(RenderError):
+    """Something outside (the kernel, an operator) killed the renderer: the run may be innocent."""
 
 
 def error_from(document: object) -> RenderError:
@@ -44,7 +38,8 @@ def ended(status: int | None, *, output: str) -> RenderError:
         how = f"was ended by {_signal_name(-status)}"
     else:
         how = f"exited with code {status}"
-    return RenderError(
+    kind = RendererKilled if status == -signal.SIGKILL else RenderError
+    return kind(
         RENDER_FAILED,
         f"the workflow's process {how} while it was rendering",
         details={"status": status, "output": output},

@@ -9,7 +9,7 @@ from typing import Final
 
 from smithers.bundle.failure import describe
 from smithers.bundle.load import import_entry, load_workflow
-from smithers.scheduler.render_errors import RENDER_OUT_OF_MEMORY, error_document
+from smithers.scheduler.render_errors import RENDER_OUT_OF_MEMORY
 from smithers.workflow.errors import RENDER_FAILED, SmithersError
 from smithers.workflow.settle import settle
 from smithers.workflow.snapshot import Snapshot, empty
@@ -62,7 +62,7 @@ class Work:
 
     def _refusal(self, error: SmithersError) -> dict[str, object]:
         """Describe a typed error with the place in user code that led to it, as root paths."""
-        document = error_document(error)
+        document = error.to_json()
         details = {**describe(error, self._folder).details(), **error.details}
         return {"error": _relative({**document, "details": details}, f"{self._folder}/")}
 

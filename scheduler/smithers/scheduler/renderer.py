@@ -118,6 +118,12 @@ class Renderer:
             child.kill()
             child.close()
 
+    def abort(self) -> None:
+        """Kill the child under whoever is asking it, from another thread; they get an error."""
+        child = self._child
+        if child is not None:
+            child.kill()
+
     def _ask(self, request: Mapping[str, object]) -> object:
         if self._child is None:
             self._child = self._start()

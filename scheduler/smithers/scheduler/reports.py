@@ -8,9 +8,10 @@ from typing import Final
 
 import psycopg
 
+from smithers.process.link import DatabaseAwayError
 from smithers.scheduler.advance import OwnedRun
-from smithers.sql.database_errors import DatabaseUnavailable
-from smithers.sql.errors import Fenced, ProcessExpired, UnknownRun, is_connection_lost, is_transient
+from smithers.scheduler.render_errors import RendererKilled
+from smithers.sql.errors import Fenced, ProcessExpired, UnknownRun, is_transient
 from smithers.workflow.errors import SmithersError
 
 STEP_REFUSED: Final = "STEP_REFUSED"
@@ -60,11 +61,13 @@ def remedy(error: Exception) -> Remedy:
     match error:
         case Fenced() | UnknownRun() | ProcessExpired():
             return Remedy.DROP
-        case DatabaseUnavailable():
-            return Remedy.RETRY
+        case RendererKilled():
+            return Remedy.RETRY_SOME
         case SmithersError():
             return Remedy.FAIL
-        case psycopg.Error() if is_connection_lost(error) or is_transient(error):
+        case DatabaseAwayError():
+            return Remedy.RETRY
+        case psycopg.Error() if is_transient(error):
             return Remedy.RETRY
         case _:
             return Remedy.RETRY_SOME

@@ -109,8 +109,12 @@ class ExpiredProcess:
 
 @dataclass(frozen=True, slots=True)
 class Repairs:
-    """What a supervisor would find to do: leases, runs of dead owners, overdue rows, dead processes."""
+    """What a supervisor would find to do, and whether its own process row is `current`.
 
+    There are expired `leases`, `runs` of dead owners, overdue rows (`due`), dead `processes`.
+    """
+
+    current: bool
     leases: bool
     runs: bool
     due: bool

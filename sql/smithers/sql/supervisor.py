@@ -11,15 +11,16 @@ from smithers.sql.calls import Connection, flags, rows, scalars
 from smithers.sql.rows import ExpiredProcess, Json, ReclaimedRun, Repairs, StaleLease
 
 
-def look_for_repairs(
-    connection: Connection, owner: int, *, late: timedelta, grace: timedelta
+def beat_and_look(
+    connection: Connection, owner: int, *, lease: timedelta, late: timedelta, grace: timedelta
 ) -> Repairs:
-    """Say what there is to repair, in one query."""
+    """Renew the supervisor's own lease and say what there is to repair, in one query."""
     return rows(
         connection,
         Repairs,
-        "select * from smithers_p1.look_for_repairs(%s, %s, %s)",
+        "select * from smithers_p1.beat_and_look(%s, %s, %s, %s)",
         owner,
+        lease,
         late,
         grace,
     )[0]

@@ -6,14 +6,13 @@ supervisors at once: every repair looks at the token and at the clock of the dat
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Final, Literal
 from uuid import uuid4
 
-from smithers.process.environment import Mark
-from smithers.process.kill import sweep
+from smithers.process.sweeping import sweep_orphans
 from smithers.sql import supervisor as sql
 from smithers.sql.calls import Connection
 from smithers.sql.rows import Json, StaleLease
@@ -74,28 +73,12 @@ def expire_processes(connection: Connection, grace: timedelta) -> list[Repair]:
     ]
 
 
-def kill_orphans(connection: Connection, database: str) -> list[Repair]:
+def kill_orphans(connection: Connection) -> list[Repair]:
     """Kill the processes of this host whose executor or claim is gone. Raises psycopg.Error."""
     return [
-        Repair(
-            "orphan",
-            f"{count} processes of {mark.value}",
-            {"mark": mark.value, "processes": count},
-        )
-        for mark, count in sweep(database, living(connection))
+        Repair("orphan", f"{count} processes of {mark.value}", {"mark": mark.value, "count": count})
+        for mark, count in sweep_orphans(connection)
     ]
-
-
-def living(connection: Connection) -> Callable[[Collection[Mark]], Collection[Mark]]:
-    """Return the question which marks belong to a living owner or a current lease."""
-
-    def live(marks: Collection[Mark]) -> Collection[Mark]:
-        owners = sql.live_owners(connection) if any(mark.owner for mark in marks) else set[int]()
-        claim_ids = [mark.claim_id for mark in marks if mark.claim_id is not None]
-        claims = sql.live_claims(connection, claim_ids) if claim_ids else set()
-        return [mark for mark in marks if mark.owner in owners or mark.claim_id in claims]
-
-    return live
 
 
 def _item(lease: StaleLease) -> Json:

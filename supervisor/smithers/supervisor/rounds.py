@@ -15,7 +15,8 @@ from smithers.supervisor import duties
 from smithers.supervisor.duties import Repair
 from smithers.supervisor.stale import StaleWatch
 
-_SWEEPS_PER_LEASE: Final = 3
+NOBODY: Final = 0
+"""No process row has this number."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,43 +41,48 @@ class Policy:
         )
 
 
+class DeclaredDeadError(Exception):
+    """The supervisor's own process row has expired: it has to register anew."""
+
+
 class Rounds:
     """What one supervisor remembers between its rounds."""
 
-    def __init__(
-        self, policy: Policy, *, database: str, clock: Callable[[], float] = monotonic
-    ) -> None:
+    def __init__(self, policy: Policy, *, clock: Callable[[], float] = monotonic) -> None:
         self._policy = policy
-        self._database = database
         self._clock = clock
         self._watch = StaleWatch(heartbeat=policy.heartbeat, lease=policy.lease, clock=clock)
-        self._swept_at = -policy.lease
+        self._sweep_at = clock()
 
     def lost_sight(self) -> None:
         """A query failed: nothing is believed for one lease."""
         self._watch.lost_sight()
 
-    def run_once(self, connection: Connection, owner: int) -> list[Repair]:
-        """Look, and repair what there is. Raises psycopg.Error, after which `lost_sight` is due."""
+    def run_once(self, connection: Connection, owner: int, *, own_lease: timedelta) -> list[Repair]:
+        """Beat, look, and repair what there is.
+
+        `own_lease` is how long this process may be silent. Raises DeclaredDeadError, and
+        psycopg.Error, after which `lost_sight` is due.
+        """
         grace = timedelta(seconds=self._policy.lease)
-        found = sql.look_for_repairs(connection, owner, late=duties.LATE, grace=grace)
-        repairs: list[Repair] = []
-        if found.due:
-            repairs += duties.fire_late(connection)
-        repairs += duties.reclaim_attempts(
-            connection,
-            self._watch.look(self._stale(connection) if found.leases else []),
-            poison=self._policy.poison,
-        )
+        found = sql.beat_and_look(connection, owner, lease=own_lease, late=duties.LATE, grace=grace)
+        if not found.current:
+            raise DeclaredDeadError
+        stale = self._stale(connection) if found.leases else []
+        repairs = duties.fire_late(connection) if found.due else []
+        lost = self._watch.look(stale)
+        repairs += duties.reclaim_attempts(connection, lost, poison=self._policy.poison)
         if not self._watch.sees():
             return repairs
         if found.runs:
             repairs += duties.reclaim_runs(connection, owner)
         if found.processes:
             repairs += duties.expire_processes(connection, grace)
-        if self._clock() - self._swept_at >= self._policy.lease / _SWEEPS_PER_LEASE:
-            repairs += duties.kill_orphans(connection, self._database)
-            self._swept_at = self._clock()
+        if repairs or self._clock() >= self._sweep_at:
+            # At the first round, when something was dead, and once a lease: reading every
+            # process of the host isn't free.
+            repairs += duties.kill_orphans(connection)
+            self._sweep_at = self._clock() + self._policy.lease
         return repairs
 
     def _stale(self, connection: Connection) -> list[StaleLease]:
@@ -84,18 +90,17 @@ class Rounds:
         return [lease for lease in stale if self._policy.wants(lease)]
 
 
-def would_do(connection: Connection, owner: int, policy: Policy) -> list[Repair]:
+def would_do(connection: Connection, policy: Policy) -> list[Repair]:
     """Return what a round would repair now if it believed every expired lease; changes nothing.
 
     Orphaned processes are left out: only killing them would tell how many there are.
     """
     with connection.transaction(force_rollback=True):
         stale = sql.stale_leases(connection, limit=duties.MAX_LEASES)
+        wanted = [lease for lease in stale if policy.wants(lease)]
         return [
             *duties.fire_late(connection),
-            *duties.reclaim_attempts(
-                connection, [lease for lease in stale if policy.wants(lease)], poison=policy.poison
-            ),
-            *duties.reclaim_runs(connection, owner),
+            *duties.reclaim_attempts(connection, wanted, poison=policy.poison),
+            *duties.reclaim_runs(connection, NOBODY),
             *duties.expire_processes(connection, timedelta(seconds=policy.lease)),
         ]

@@ -68,14 +68,20 @@ language sql stable as $$ select p.id from smithers.processes p where p.stopped_
 create or replace function smithers_p1.live_claims(p_claims uuid[]) returns table (claim_id uuid)
 language sql stable as $$ select distinct l.claim_id from smithers.leases l where l.claim_id = any (p_claims) $$;
 
--- One look at everything that a supervisor repairs, so that an idle one costs one query a poll: is there an expired
--- lease, a run whose owner is dead, a row that is p_late overdue, a process whose lease ended p_grace ago?
-create or replace function smithers_p1.look_for_repairs(p_owner bigint, p_late interval, p_grace interval)
-returns table (leases boolean, runs boolean, due boolean, processes boolean)
-language sql stable as $$
-    select exists (select from smithers.leases l where l.lease_until < smithers.now()),
+-- The beat of a supervisor and one look at everything that it repairs, so that an idle one costs one query a poll: is
+-- there an expired lease, a run whose owner is dead, a row that is p_late overdue, a process whose lease ended p_grace
+-- ago? `current` is false when the supervisor itself was declared dead. Locks: its own row in processes.
+create or replace function smithers_p1.beat_and_look(p_owner bigint, p_lease interval, p_late interval, p_grace interval)
+returns table (current boolean, leases boolean, runs boolean, due boolean, processes boolean)
+language plpgsql as $$
+declare v_current boolean := smithers_p1.beat_process(p_owner, p_lease);
+begin
+    return query
+    select v_current,
+           exists (select from smithers.leases l where l.lease_until < smithers.now()),
            exists (select from smithers.run_state s
                     where s.owner is not null and s.owner <> p_owner and not smithers_p1.is_live(s.owner)),
            exists (select from smithers_p1.due_runs(smithers.now() - p_late, 1)),
            exists (select from smithers.processes p
-                    where p.stopped_at is null and p.lease_until < smithers.now() - p_grace) $$;
+                    where p.stopped_at is null and p.lease_until < smithers.now() - p_grace);
+end $$;
