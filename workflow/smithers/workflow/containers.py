@@ -92,7 +92,7 @@ class Loop(Container):
 
     def __init__(
         self,
-        id: str,
+        name: str,
         /,
         *children: Child,
         until: Condition,
@@ -100,13 +100,13 @@ class Loop(Container):
         on_max: OnMax = "return-last",
         depends_on: Dependency | tuple[Dependency, ...] | list[Dependency] = (),
     ) -> None:
-        what = f"Loop {check_loop_id(id)!r}"
+        what = f"Loop {check_loop_id(name)!r}"
         if on_max not in ("return-last", "fail"):
             raise AuthorError(INVALID_VALUE, f"on_max of {what} is {on_max!r}")
         _put_children(self, what, children)
         put(
             self,
-            id=id,
+            id=name,
             until=bool(until),
             max_iterations=limit(max_iterations, f"max_iterations of {what}"),
             on_max=on_max,

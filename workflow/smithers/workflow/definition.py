@@ -99,7 +99,7 @@ def workflow(
 ) -> Callable[[Callable[[Ctx[NoInput]], Child]], Workflow]: ...
 def workflow(
     *,
-    input: type[BaseModel] = NoInput,
+    input: type[BaseModel] = NoInput,  # noqa: A002  the keyword that authors write
     name: str | None = None,
     include: Iterable[str] = (),
 ) -> Callable[[Callable[[Ctx[Any]], Child]], Workflow]:

@@ -30,7 +30,7 @@ class Mount:
 class FrameDoc:
     """One frame: everything that a render and its plan decided.
 
-    `structure` is that of the frame and what comes after it builds on. The statements of
+    `structure` is what the next frame follows, once this one is committed. The statements of
     the document apply in this order: mount, moves (in their order), requests, consume,
     statics, ready, status.
     """

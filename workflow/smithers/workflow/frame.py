@@ -133,14 +133,20 @@ def reconstruct(rows: Sequence[FrameRow]) -> FrameStructure | None:
                 full = _read(row.body)
                 found = FrameStructure(*full, row.frame_no, full_weight=weight)
                 continue
-            assert found is not None and found.frame_no == row.base, f"no frame {row.base}"
+            found = _base(found, row)
             total = found.delta_weight + weight
             patched = _patch(found, row.body)
             found = FrameStructure(*patched, row.frame_no, found.full_weight, total)
-        except (AssertionError, KeyError, TypeError, ValueError) as error:
+        except (KeyError, TypeError, ValueError) as error:
             raise SnapshotError(
                 SNAPSHOT_INVALID, f"frame {row.frame_no} can't be put together: {error}"
             ) from error
+    return found
+
+
+def _base(found: FrameStructure | None, row: FrameRow) -> FrameStructure:
+    if found is None or found.frame_no != row.base:
+        raise KeyError(f"frame {row.base}")
     return found
 
 

@@ -31,7 +31,7 @@ class Node:
     site: CallSite = field(compare=False, repr=False)
 
 
-Child: TypeAlias = Node | BaseModel | None | Literal[False] | Iterable[Node | None]
+Child: TypeAlias = Node | BaseModel | Literal[False] | Iterable[Node | None] | None
 """What may stand where a child is asked for. A falsy child is dropped.
 
 Models and False are here for `output and Task(…)` alone; a model that arrives is refused.

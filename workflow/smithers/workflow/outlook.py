@@ -61,8 +61,8 @@ def blocked_by(tree: Tree, facts: Facts, changed: States) -> tuple[Blocked, ...]
 def stuck(tree: Tree, facts: Facts, turns: Turns) -> dict[str, object]:
     """Give the error of a run in which nothing can run and nothing is awaited."""
     entries = [_held(key, deps) for key, deps in turns.held.items()]
-    for loop in turns.empty:
-        entries.append(_entry(loop.key, "has a pass without nodes, and until is false", [], []))
+    empty = "has a pass without nodes, and until is false"
+    entries += [_entry(loop.key, empty, [], []) for loop in turns.empty]
     open_ends = [f"{entry['node_id']!r} {entry['reason']}" for entry in entries]
     behind = [
         {"node_id": leaf.key[0], "iteration": leaf.key[1]}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -19,7 +18,7 @@ from smithers.workflow.frame import FrameStructure, reconstruct, store, structur
 from smithers.workflow.keys import NodeKey
 from smithers.workflow.plan import plan, stopping
 from smithers.workflow.render import Rendering, render
-from smithers.workflow.snapshot import Snapshot
+from smithers.workflow.snapshot import NodeRow, Snapshot
 from smithers.workflow.states import NodeKind, NodeState
 from smithers.workflow.tasks import Task
 from smithers.workflow.tree import Leaf, LoopPass, Tree
@@ -49,6 +48,8 @@ def settle(
         return FrameDoc(run.run_id, run.wanted_seq, trigger, None, stopped)
     run_input = workflow.stored_input(snapshot.run.input)
     work = _Work(workflow, run_input, memo or Memo(), facts)
+    if before is None:
+        _check_stable_ids(workflow, facts, run_input)
     decision = work.run()
     return _document(work, decision, before, snapshot, trigger)
 
@@ -143,7 +144,10 @@ def _document(
     stored = {(row[0], row[1]): row for row in snapshot.nodes}
     for item in tree.items:
         row = stored.get(item.key)
-        if row is None or _changed(item, row.state, row.descriptor_hash, described, before, now):
+        if row is None or (
+            row.state not in _FIXED
+            and (_described_anew(row, described.get(item.key)) or _moved(item, before, now))
+        ):
             work.mounts[item.key] = work.mount(item)
     return FrameDoc(
         run_id=snapshot.run.run_id,
@@ -165,20 +169,12 @@ def _document(
 _FIXED: Final = frozenset({NodeState.FINISHED, NodeState.SKIPPED, NodeState.READY})
 
 
-def _changed(
-    item: Leaf | LoopPass,
-    state: NodeState,
-    old_hash: str | None,
-    described: Mapping[NodeKey, Descriptor],
-    before: FrameStructure | None,
-    now: FrameStructure,
-) -> bool:
-    """Say whether a row that exists must be written again: its descriptor or what is before it."""
-    if state in _FIXED:
-        return False
-    made = described.get(item.key)
-    if made is not None and made.hash != old_hash:
-        return True
+def _described_anew(row: NodeRow, made: Descriptor | None) -> bool:
+    return made is not None and made.hash != row.descriptor_hash
+
+
+def _moved(item: Leaf | LoopPass, before: FrameStructure | None, now: FrameStructure) -> bool:
+    """Say whether other nodes than before stand in front of an item."""
     entry = before.nodes.get(item.key[0]) if before else None
     return entry is not None and entry.get("gate") != now.nodes[item.key[0]]["gate"]
 
@@ -200,6 +196,21 @@ def _tolerated(facts: Facts, decision: Decision) -> tuple[NodeKey, ...]:
         return ()
     failed = NodeState.FAILED
     return tuple(sorted(key for key, row in facts.rows.items() if row.state is failed))
+
+
+def _check_stable_ids(workflow: Workflow, facts: Facts, run_input: BaseModel) -> None:
+    """Render the first frame twice: ids that differ would mount new tasks for ever."""
+    twice = [render(workflow, facts, run_input).tree for _ in range(2)]
+    first, second = ([item.key[0] for item in tree.items] for tree in twice)
+    if first != second:
+        changed = sorted(set(first) ^ set(second)) or sorted(first)
+        raise RenderError(
+            RENDER_UNSETTLED,
+            f"workflow {workflow.name!r} gave two trees for the same rows: "
+            f"{', '.join(map(repr, changed[:4]))} differ",
+            details={"ids": changed[:20]},
+            hint="Ids may not hold a time, a random part, or the order of a set.",
+        )
 
 
 def _unsettled(workflow: Workflow) -> RenderError:

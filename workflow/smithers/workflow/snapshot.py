@@ -113,7 +113,7 @@ class Snapshot:
                 now=_time(body["now"]),
                 run=_run(_mapping(body["run"])),
                 nodes=tuple(_node(row) for row in _rows(body, "nodes")),
-                outputs=_outputs(body.get("outputs") or {}),
+                outputs=_outputs(body),
                 approvals={_key(row): _approval(row) for row in _dicts(body, "approvals")},
                 humans={
                     _key(row): HumanRow(str(row["status"]), row.get("response"))
@@ -205,22 +205,23 @@ def _frame_no(row: FrameRow) -> int:
     return row.frame_no
 
 
-def _outputs(given: object) -> dict[NodeKey, Mapping[str, object]]:
+def _outputs(body: Mapping[str, object]) -> dict[NodeKey, Mapping[str, object]]:
     """Read outputs by node id and iteration, or as the rows that the database gives."""
     found: dict[NodeKey, Mapping[str, object]] = {}
-    if isinstance(given, list):
-        for node_id, iteration, fields in cast("list[list[object]]", given):
+    if not isinstance(body.get("outputs"), Mapping):
+        for row in _rows(body, "outputs"):
+            node_id, iteration, fields = cast("list[object]", row)
             found[str(node_id), _int(iteration)] = _mapping(fields)
         return found
-    for node_id, passes in _mapping(cast("object", given)).items():
-        for iteration, fields in _mapping(passes).items():
-            found[node_id, int(iteration)] = _mapping(fields)
+    for node_id, passes in _mapping(body["outputs"]).items():
+        for number, fields in _mapping(passes).items():
+            found[node_id, int(number)] = _mapping(fields)
     return found
 
 
 def _rows(body: Mapping[str, object], name: str) -> list[object]:
-    given = body.get(name) or []
-    if not isinstance(given, list | tuple):
+    given = body.get(name) or ()
+    if isinstance(given, str | Mapping) or not isinstance(given, Iterable):
         raise TypeError(f"{name} isn't a list")
     return list(cast("Iterable[object]", given))
 

@@ -90,7 +90,7 @@ class Task(Ref[T_co], Generic[T_co]):
     @overload
     def __init__(
         self,
-        id: str,
+        name: str,
         output: type[T_co],
         /,
         *,
@@ -101,7 +101,7 @@ class Task(Ref[T_co], Generic[T_co]):
     @overload
     def __init__(
         self,
-        id: str,
+        name: str,
         output: type[T_co],
         /,
         *,
@@ -112,7 +112,7 @@ class Task(Ref[T_co], Generic[T_co]):
     @overload
     def __init__(
         self,
-        id: str,
+        name: str,
         output: type[T_co],
         /,
         *,
@@ -121,7 +121,7 @@ class Task(Ref[T_co], Generic[T_co]):
     ) -> None: ...
     def __init__(
         self,
-        id: str,
+        name: str,
         output: type[T_co],
         /,
         *,
@@ -132,14 +132,14 @@ class Task(Ref[T_co], Generic[T_co]):
         value: BaseModel | None = None,
         **options: Unpack[TaskOptions],
     ) -> None:
-        what = f"Task {check_id(id, 'Task')!r}"
+        what = f"Task {check_id(name, 'Task')!r}"
         model_of(f"the output of {what}", output)
         refuse_unknown(what, options, OPTION_NAMES)
         put_common(self, what, options)
         agents = _agents(what, agent)
         put(
             self,
-            id=id,
+            id=name,
             output=output,
             kind=_kind(what, agents=agents, prompt=prompt, run=run, value=value),
             agents=agents,

@@ -49,7 +49,7 @@ class Approval(Wait[Decision]):
 
     def __init__(
         self,
-        id: str,
+        node_id: str,
         /,
         *,
         title: str = "",
@@ -57,8 +57,8 @@ class Approval(Wait[Decision]):
         timeout: timedelta | float | None = None,
         **common: Unpack[Common],
     ) -> None:
-        _put_wait(self, "Approval", id, Decision, NodeKind.APPROVAL, timeout, common)
-        put(self, title=title or f"Approve {id}?", summary=summary)
+        _put_wait(self, node_id, Decision, NodeKind.APPROVAL, timeout=timeout, common=common)
+        put(self, title=title or f"Approve {node_id}?", summary=summary)
 
     def __hash__(self) -> int:
         return hash(self.id)
@@ -72,7 +72,7 @@ class HumanTask(Wait[T_co], Generic[T_co]):
 
     def __init__(
         self,
-        id: str,
+        node_id: str,
         output: type[T_co],
         /,
         *,
@@ -80,7 +80,7 @@ class HumanTask(Wait[T_co], Generic[T_co]):
         timeout: timedelta | float | None = None,
         **common: Unpack[Common],
     ) -> None:
-        _put_wait(self, "HumanTask", id, output, NodeKind.HUMAN, timeout, common)
+        _put_wait(self, node_id, output, NodeKind.HUMAN, timeout=timeout, common=common)
         put(self, prompt=prompt)
 
     def __hash__(self) -> int:
@@ -100,7 +100,7 @@ class WaitForEvent(Wait[T_co], Generic[T_co]):
     @overload
     def __init__(
         self: WaitForEvent[Event],
-        id: str,
+        node_id: str,
         /,
         *,
         name: str = "",
@@ -110,7 +110,7 @@ class WaitForEvent(Wait[T_co], Generic[T_co]):
     @overload
     def __init__(
         self,
-        id: str,
+        node_id: str,
         output: type[T_co],
         /,
         *,
@@ -120,7 +120,7 @@ class WaitForEvent(Wait[T_co], Generic[T_co]):
     ) -> None: ...
     def __init__(
         self,
-        id: str,
+        node_id: str,
         output: type[BaseModel] = Event,
         /,
         *,
@@ -128,8 +128,8 @@ class WaitForEvent(Wait[T_co], Generic[T_co]):
         timeout: timedelta | float | None = None,
         **common: Unpack[Common],
     ) -> None:
-        _put_wait(self, "WaitForEvent", id, output, NodeKind.EVENT, timeout, common)
-        put(self, name=check_id(name or id, "WaitForEvent name"))
+        _put_wait(self, node_id, output, NodeKind.EVENT, timeout=timeout, common=common)
+        put(self, name=check_id(name or node_id, "WaitForEvent name"))
 
     def __hash__(self) -> int:
         return hash(self.id)
@@ -147,17 +147,17 @@ class Timer(Wait[Fired]):
 
     def __init__(
         self,
-        id: str,
+        node_id: str,
         seconds: timedelta | float | None = None,
         /,
         *,
         until: datetime | None = None,
         **common: Unpack[Common],
     ) -> None:
-        _put_wait(self, "Timer", id, Fired, NodeKind.TIMER, None, common)
+        _put_wait(self, node_id, Fired, NodeKind.TIMER, timeout=None, common=common)
         if (seconds is None) == (until is None):
-            raise AuthorError(INVALID_NODE, f"Timer {id!r} takes either a duration or until=")
-        put(self, seconds=_duration(id, seconds), until=_aware(id, until))
+            raise AuthorError(INVALID_NODE, f"Timer {node_id!r} takes either a duration or until=")
+        put(self, seconds=_duration(node_id, seconds), until=_aware(node_id, until))
 
     def __hash__(self) -> int:
         return hash(self.id)
@@ -165,32 +165,32 @@ class Timer(Wait[Fired]):
 
 def _put_wait(
     node: Wait[BaseModel],
-    kind_name: str,
-    id: str,
+    node_id: str,
     output: type[BaseModel],
     kind: NodeKind,
+    *,
     timeout: timedelta | float | None,
     common: Common,
 ) -> None:
-    what = f"{kind_name} {check_id(id, kind_name)!r}"
+    what = f"{type(node).__name__} {check_id(node_id, type(node).__name__)!r}"
     model_of(f"the output of {what}", output)
     refuse_unknown(what, common, COMMON_NAMES)
     put_common(node, what, common)
-    put(node, id=id, output=output, kind=kind)
+    put(node, id=node_id, output=output, kind=kind)
     put(node, timeout=None if timeout is None else seconds(timeout, f"timeout of {what}"))
 
 
-def _duration(id: str, value: timedelta | float | None) -> float | None:
-    return None if value is None else seconds(value, f"duration of Timer {id!r}")
+def _duration(node_id: str, value: timedelta | float | None) -> float | None:
+    return None if value is None else seconds(value, f"duration of Timer {node_id!r}")
 
 
-def _aware(id: str, until: object) -> datetime | None:
+def _aware(node_id: str, until: object) -> datetime | None:
     if until is None:
         return None
     if not isinstance(until, datetime) or until.tzinfo is None or until.utcoffset() is None:
         raise AuthorError(
             INVALID_VALUE,
-            f"until of Timer {id!r} is {until!r}, which has no time zone",
+            f"until of Timer {node_id!r} is {until!r}, which has no time zone",
             hint="Use datetime(…, tzinfo=UTC).",
         )
     return until
