@@ -96,11 +96,9 @@ def advance(
     fused: Json = {"completions": list(completions)}
     if claim is not None:
         fused["claim"] = claim
-    trigger = "facts" if snapshot["run"]["frame_no"] else "created"
     committed = sql.commit_frame(
         connection,
         {
-            "trigger": trigger,
             **frame,
             **run.token(),
             **fused,

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Mapping
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
@@ -10,11 +12,23 @@ from typing import Final
 from smithers.bundle.failure import describe
 from smithers.bundle.load import import_entry, load_workflow
 from smithers.scheduler.render_errors import RENDER_OUT_OF_MEMORY
+from smithers.workflow.definition import Workflow
+from smithers.workflow.descriptor import Memo
 from smithers.workflow.errors import RENDER_FAILED, SmithersError
+from smithers.workflow.frame import FrameStructure
 from smithers.workflow.settle import settle
 from smithers.workflow.snapshot import Snapshot, empty
 
 _REMEMBERED_RUNS: Final = 256
+
+
+@dataclass(frozen=True, slots=True)
+class _Remembered:
+    """What the last frame of a run left, if it was stored under this number."""
+
+    frame_no: int
+    structure: FrameStructure
+    memo: Memo
 
 
 class Work:
@@ -22,6 +36,7 @@ class Work:
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder.resolve()
+        self._remembered: OrderedDict[str, _Remembered] = OrderedDict()
 
     def answer(self, request: Mapping[str, object]) -> dict[str, object]:
         """Return `{"ok": result}` or `{"error": …}`; never raises, whatever user code does.
@@ -30,13 +45,13 @@ class Work:
         """
         try:
             return {"ok": self._do(request)}
-        except MemoryError as error:
-            return {**self._failure(RENDER_OUT_OF_MEMORY, error), "broken": True}
         except SmithersError as error:
+            if error.code == RENDER_FAILED and error.__cause__ is not None:
+                return self._failure(error.__cause__, hint=error.hint)
             # Modules that were imported by half stay so.
             return {**self._refusal(error), "broken": request.get("do") == "load"}
         except BaseException as error:  # noqa: BLE001  SystemExit and worse: user code ran
-            return self._failure(RENDER_FAILED, error)
+            return self._failure(error, hint=None)
 
     def _do(self, request: Mapping[str, object]) -> object:
         match request:
@@ -46,8 +61,9 @@ class Work:
             case {"do": "admit", "workflow": str() | None as name, "input": document}:
                 workflow = load_workflow(self._folder, name)
                 return {"workflow": workflow.name, "input": workflow.admit(document)}
-            case {"do": "render", "workflow": str(name), "snapshot": dict(rows)}:
-                return settle(load_workflow(self._folder, name), Snapshot.from_json(rows)).to_json()
+            case {"do": "render", "workflow": str(name), "snapshot": dict(rows), "recall": recall}:
+                workflow = load_workflow(self._folder, name)
+                return self._render(workflow, Snapshot.from_json(rows), recall=bool(recall))
             case {"do": "graph", "workflow": str() | None as name, "input": document}:
                 workflow = load_workflow(self._folder, name)
                 start = empty(workflow.name, workflow.admit(document), datetime.now(UTC))
@@ -55,10 +71,41 @@ class Work:
             case _:
                 raise ValueError(f"the renderer doesn't know the request {request.get('do')!r}")
 
-    def _failure(self, code: str, error: BaseException) -> dict[str, object]:
+    def _render(
+        self, workflow: Workflow, snapshot: Snapshot, *, recall: bool
+    ) -> dict[str, object] | None:
+        """Return the next frame; None when the last one was to be recalled and is forgotten."""
+        run = snapshot.run
+        known = self._remembered.pop(run.run_id, None)
+        if known is not None and known.frame_no != run.frame_no:
+            known = None
+        if known is None and recall:
+            return None
+        memo = known.memo if known else Memo()
+        frame = settle(
+            workflow,
+            snapshot,
+            previous=known.structure if known and recall else None,
+            memo=memo,
+            trigger="facts" if run.frame_no else "created",
+        )
+        if frame.structure is not None:
+            self._remembered[run.run_id] = _Remembered(run.frame_no + 1, frame.structure, memo)
+            while len(self._remembered) > _REMEMBERED_RUNS:
+                self._remembered.popitem(last=False)
+        return frame.to_json()
+
+    def _failure(self, error: BaseException, *, hint: str | None) -> dict[str, object]:
+        """Describe what user code raised, its place in front."""
+        exhausted = isinstance(error, MemoryError)
         failure = describe(error, self._folder)
-        document = {"code": code, "message": failure.message, "details": failure.details()}
-        return {"error": {**document, "hint": None}}
+        document = {
+            "code": RENDER_OUT_OF_MEMORY if exhausted else RENDER_FAILED,
+            "message": failure.message,
+            "details": failure.details(),
+            "hint": hint,
+        }
+        return {"error": document, "broken": exhausted}
 
     def _refusal(self, error: SmithersError) -> dict[str, object]:
         """Describe a typed error with the place in user code that led to it, as root paths."""

@@ -96,7 +96,7 @@ class Renderer:
         """
         rows = {**snapshot, "frames": list(frames or ())}
         answer = self._ask(
-            {"do": "render", "workflow": workflow, "snapshot": rows, "remember": frames is None}
+            {"do": "render", "workflow": workflow, "snapshot": rows, "recall": frames is None}
         )
         if answer is not None and not isinstance(answer, dict):
             raise self._nonsense()
@@ -172,10 +172,9 @@ class Renderer:
         match reply:
             case {"ok": answer}:
                 return answer
-            case {"error": error, "broken": True}:  # half an import, memory in pieces
-                self._end_child(child)
-                raise error_from(error)
-            case {"error": error}:
+            case {"error": error, "broken": bool(broken)}:
+                if broken:  # half an import, memory in pieces
+                    self._end_child(child)
                 raise error_from(error)
             case _:
                 self._end_child(child)
