@@ -58,6 +58,16 @@ def resume_run(connection: Connection, run_id: str) -> Json:
     return _document(scalar(connection, "select smithers_p1.resume_run(%s)", run_id))
 
 
+def accept_source(connection: Connection, run_id: str, source_hash: str) -> Json:
+    """Make a run go on with another stored code version. Gives {run_id, from, to}.
+
+    Raises UnknownRun, Refused (RUN_OWNED).
+    """
+    return _document(
+        scalar(connection, "select smithers_p1.accept_source(%s, %s)", run_id, source_hash)
+    )
+
+
 def put_source(connection: Connection, source_hash: str, manifest: Json, body: bytes) -> bool:
     """Store a bundle; True when it was new."""
     return bool(

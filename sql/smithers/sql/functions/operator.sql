@@ -225,6 +225,30 @@ begin
     return jsonb_build_object('run_id', p_run, 'from', v_run.status, 'status', 'running', 'owner', v_owner);
 end $$;
 
+-- Makes a run go on with another stored code version; what stood in the queue is planned anew. The caller has compared
+-- what must not differ (path, root). Refused while a living process advances the run.
+create or replace function smithers_p1.accept_source(p_run text, p_hash text) returns jsonb
+language plpgsql as $$
+declare
+    v_run smithers.run_state;
+    v_before text;
+    v_nodes jsonb;
+begin
+    v_run := smithers_p1.lock_run(p_run);
+    select r.source_hash into v_before from smithers.runs r where r.run_id = p_run;
+    if v_before <> p_hash then
+        if smithers_p1.is_live(v_run.owner) then
+            perform smithers_p1.refuse('RUN_OWNED', format('run %s is being advanced right now', p_run),
+                format('smithers pause %s, then try again', p_run));
+        end if;
+        v_nodes := smithers_p1.unready_locked(p_run);
+        update smithers.runs set source_hash = p_hash where run_id = p_run;
+        perform smithers_p1.append_events(p_run, jsonb_build_array(jsonb_build_object('type', 'run-source-accepted',
+            'payload', jsonb_build_object('from', v_before, 'to', p_hash, 'nodes', v_nodes))));
+    end if;
+    return jsonb_build_object('run_id', p_run, 'from', v_before, 'to', p_hash);
+end $$;
+
 -- The requests of nodes that were taken back are answered "stale" from now on.
 create or replace function smithers_p1.supersede_waits(p_run text, p_nodes jsonb) returns void
 language plpgsql as $$
@@ -251,3 +275,16 @@ end $$;
 
 create or replace function smithers_p1.get_source(p_hash text) returns table (manifest jsonb, body bytea)
 language sql stable as $$ select s.manifest, s.body from smithers.sources s where s.source_hash = p_hash $$;
+
+-- The keys and tokens of every output row, of one run or of all, whatever its table: what `verify` compares.
+create or replace function smithers_p1.output_rows(p_run text default null)
+returns table (output_table text, run_id text, node_id text, iteration integer, seq bigint, attempt integer, claim_id uuid)
+language plpgsql stable as $$
+declare v_table text;
+begin
+    for v_table in select distinct t.table_name from smithers.output_tables t order by 1 loop
+        return query execute format(
+            'select %L::text, o.run_id, o.node_id, o.iteration, o.seq, o.attempt, o.claim_id
+               from smithers.%I o where $1 is null or o.run_id = $1', v_table, v_table) using p_run;
+    end loop;
+end $$;

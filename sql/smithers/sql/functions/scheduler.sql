@@ -365,6 +365,7 @@ language plpgsql as $$
 declare
     v_nodes jsonb;
     v_events jsonb;
+    v_first bigint;
 begin
     v_nodes := smithers_p1.unready_locked(p_run);
     with gone as (delete from smithers.leases l where l.run_id = p_run returning l.*),
@@ -382,8 +383,11 @@ begin
     update smithers.run_state set status = 'failed', owner = null, claim_id = null, error = p_error, ended_at = smithers.now(),
            rendered_seq = wanted_seq, dirty_since = null
      where run_id = p_run;
-    perform smithers_p1.append_events(p_run, v_events || jsonb_build_object('type', 'run-status',
+    v_first := smithers_p1.append_events(p_run, v_events || jsonb_build_object('type', 'run-status',
         'payload', jsonb_build_object('status', 'failed', 'error', p_error, 'nodes', v_nodes)));
+    update smithers.attempts a set seq = e.seq from smithers.events e
+     where e.run_id = p_run and e.seq >= v_first and e.type = 'attempt-cancelled'
+       and a.run_id = p_run and a.node_id = e.node_id and a.iteration = e.iteration and a.attempt = e.attempt;
 end $$;
 
 -- A render that raised, hung or never settled fails its run, visibly and once. p = run token + {error}. Raises SM001.
