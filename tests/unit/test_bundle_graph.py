@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
@@ -8,7 +9,7 @@ from smithers.bundle.build import build
 from smithers.bundle.errors import BundleError
 
 
-def make(folder: Path, files: dict[str, str | bytes]) -> Path:
+def make(folder: Path, files: Mapping[str, str | bytes]) -> Path:
     for name, content in files.items():
         path = folder / name
         path.parent.mkdir(parents=True, exist_ok=True)

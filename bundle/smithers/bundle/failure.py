@@ -38,8 +38,9 @@ class Failure:
         return f"{self.where}: {self.last_line}" if self.path else self.last_line
 
     def details(self) -> dict[str, object]:
-        """Return the facts as JSON: path, line, traceback."""
-        return {"path": self.path, "line": self.line, "traceback": self.traceback}
+        """Return the facts as JSON: traceback, and path and line when they are known."""
+        place = {"path": self.path, "line": self.line} if self.path else {}
+        return {**place, "traceback": self.traceback}
 
 
 def describe(error: BaseException, folder: Path) -> Failure:
