@@ -10,7 +10,6 @@ from typing import Final
 
 import click
 
-from smithers.cli.failure import report
 from smithers.cli.invocation import Invocation
 from smithers.cli.lazy import LazyGroup
 
@@ -19,6 +18,10 @@ COMMANDS: Final[Mapping[str, tuple[str, str]]] = {
     "scheduler": (
         "smithers.cli.scheduler:scheduler",
         "Run a scheduler: render runs, decide what may run next.",
+    ),
+    "worker": (
+        "smithers.cli.worker:worker",
+        "Run a worker: claim tasks and run them in child processes.",
     ),
     "supervise": (
         "smithers.cli.supervise:supervise",
@@ -71,6 +74,8 @@ def run(arguments: Sequence[str]) -> int:
     except click.exceptions.Exit as end:
         return end.exit_code
     except (Exception, KeyboardInterrupt) as error:  # noqa: BLE001 - the last resort
+        from smithers.cli.failure import report
+
         return report(error, arguments)
     return code if isinstance(code, int) else 0
 

@@ -22,10 +22,12 @@ class Wake:
 
     def set(self) -> None:
         """Wake the waiter, or let its next `wait` return at once. Safe in a signal handler."""
+        if self._fd < 0:
+            return
         try:
             os.eventfd_write(self._fd, 1)
-        except (BlockingIOError, OSError):
-            return  # it is set already, or closed
+        except OSError:
+            return  # it is set already
 
     def clear(self) -> None:
         """Forget a wish."""

@@ -30,3 +30,8 @@ def notifications(
     """Give (channel, payload) of what arrives within `seconds`, as it arrives."""
     for notification in connection.notifies(timeout=seconds):
         yield notification.channel, notification.payload
+
+
+def notify(connection: Connection, channel: Channel, payload: str = "") -> None:
+    """Tell whoever listens; an empty payload says "look at everything"."""
+    perform(connection, "select pg_notify(%s, %s)", channel, payload)
