@@ -38,7 +38,7 @@ format: $(READY)  ## let ruff format the code and fix what it can
 	$(BIN)/ruff check --fix .
 
 schema: $(READY)  ## write docs/schema.sql from the migrations
-	$(BIN)/python tests/support/schema_dump.py docs/schema.sql
+	PYTHONPATH=tests $(BIN)/python -m support.schema_dump docs/schema.sql
 
 bench: $(READY)  ## measure, and compare with the recorded limits
 	$(BIN)/python -m bench

@@ -179,11 +179,12 @@ def reached(database: Database) -> Generator[None]:
 
 
 # libpq gives no SQLSTATE for a refused connection, so the words must do. A server that speaks
-# another language is asked again until the deadline, and its words are shown.
+# another language is asked again until the deadline, and its words are shown. A name
+# that can't be resolved may be known in a moment, as in a pod that starts.
 _FINAL = re.compile(
     r"authentication failed|no password supplied|no pg_hba\.conf entry|role .* does not exist"
     r"|database .* does not exist|permission denied|not permitted|is not permitted to log in"
-    r"|could not translate host name|invalid|SSL .* not supported|certificate",
+    r"|invalid|SSL .* not supported|certificate",
     re.IGNORECASE,
 )
 
