@@ -228,6 +228,16 @@ def test_memory_is_bounded(lab: Lab) -> None:
     assert "flow.py:20" in error.message
 
 
+def test_a_leak_costs_a_new_child_and_no_run(lab: Lab) -> None:
+    code = HEAD.replace("class Input", "HOARD = []\n\nclass Input") + (
+        "    HOARD.append(b'x' * 60_000_000)\n    return Sequence()\n"
+    )
+    renderer = lab.renderer(code, memory=600_000_000)
+    for _ in range(12):
+        assert render(renderer)["status"] == "finished"
+    assert 2 <= len(lab.pids) <= 6
+
+
 def test_a_failed_import_is_tried_again_by_a_new_child(lab: Lab, tmp_path: Path) -> None:
     flag = tmp_path / "flag"
     renderer = lab.renderer(f"open({str(flag)!r}).close()\n" + GOOD)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Any, Final, cast
 
 from smithers.bundle.errors import BUNDLE_CORRUPT, BundleError
 
@@ -56,32 +56,27 @@ class Manifest:
     @classmethod
     def from_json(cls, document: object) -> Manifest:
         """Read a manifest. Raises BUNDLE_CORRUPT for anything that `to_json` didn't write."""
-        match document:
-            case {
-                "format": 1,
-                "source_hash": str(source_hash),
-                "entry": str(entry),
-                "module": str(module),
-                "import_roots": [*roots],
-                "files": [*files],
-            }:
-                return cls(
-                    source_hash=source_hash,
-                    entry=entry,
-                    module=module,
-                    import_roots=tuple(str(root) for root in roots),
-                    files=tuple(_file(file) for file in files),
-                )
-            case _:
-                raise BundleError(BUNDLE_CORRUPT, "the bundle's manifest has an unknown format")
+        try:
+            return cls._read(cast("dict[str, Any]", document))
+        except (KeyError, TypeError, ValueError) as error:
+            raise BundleError(
+                BUNDLE_CORRUPT, "the bundle's manifest can't be read", details={"error": str(error)}
+            ) from error
 
-
-def _file(document: object) -> SourceFile:
-    match document:
-        case [str(path), str(sha256), int(size)]:
-            return SourceFile(path, sha256, size)
-        case _:
-            raise BundleError(BUNDLE_CORRUPT, "the bundle's manifest has an unreadable file entry")
+    @classmethod
+    def _read(cls, document: dict[str, Any]) -> Manifest:
+        if document["format"] != FORMAT:
+            raise ValueError(f"unknown format {document['format']!r}")
+        return cls(
+            source_hash=str(document["source_hash"]),
+            entry=str(document["entry"]),
+            module=str(document["module"]),
+            import_roots=tuple(str(root) for root in document["import_roots"]),
+            files=tuple(
+                SourceFile(str(path), str(sha256), int(size))
+                for path, sha256, size in document["files"]
+            ),
+        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import signal
 from typing import Final
 
+from smithers.sql.rows import Json
 from smithers.workflow.errors import RENDER_FAILED, RENDER_TIMEOUT, RenderError
 
 RENDER_OUT_OF_MEMORY: Final = "RENDER_OUT_OF_MEMORY"
@@ -19,15 +20,14 @@ class RendererKilled(RenderError):
     """Something outside (the kernel, an operator) killed the renderer: the run may be innocent."""
 
 
-def error_from(document: object) -> RenderError:
+def error_from(document: Json) -> RenderError:
     """Return the error that a renderer answered with."""
-    match document:
-        case {"code": str(code), "message": str(message), "details": dict(details), "hint": hint}:
-            return RenderError(
-                code, message, details=details, hint=hint if isinstance(hint, str) else None
-            )
-        case _:
-            return RenderError(RENDER_FAILED, "the renderer gave an answer that can't be read")
+    return RenderError(
+        str(document["code"]),
+        str(document["message"]),
+        details=document["details"],
+        hint=document["hint"],
+    )
 
 
 def ended(status: int | None, *, output: str) -> RenderError:

@@ -14,11 +14,13 @@ import faulthandler
 import os
 import resource
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
+from typing import cast
 
 from smithers.process.channel import Channel, ChannelClosedError
 from smithers.process.child import enter_child
+from smithers.sql.rows import Json
 
 
 def main() -> None:
@@ -30,19 +32,21 @@ def main() -> None:
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     from smithers.scheduler.render_work import Work
 
-    _serve(channel, Work(folder).answer)
+    _serve(channel, Work(folder).answer, memory=memory)
 
 
-def _serve(channel: Channel, answer: Callable[[Mapping[str, object]], object]) -> None:
+def _serve(channel: Channel, answer: Callable[[Json], Json], *, memory: int) -> None:
     while True:
         try:
-            request = channel.receive()
+            request = cast("Json", channel.receive())
         except ChannelClosedError:
             break
-        assert isinstance(request, dict)
         # Where a hang is: printed by a thread of C, whatever Python is doing, just before the kill.
         faulthandler.dump_traceback_later(float(request["seconds"]), exit=False)
         reply = answer(request)
+        if resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 > memory // 2:
+            # A leak of many renders must not fail the one that happens to be the last.
+            reply["broken"] = True
         faulthandler.cancel_dump_traceback_later()
         try:
             channel.send(reply)

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Final
+from typing import Any, Final, cast
 
 from smithers.bundle.failure import describe
 from smithers.bundle.load import import_entry, load_workflow
 from smithers.scheduler.render_errors import RENDER_OUT_OF_MEMORY
+from smithers.sql.rows import Json
 from smithers.workflow.definition import Workflow
 from smithers.workflow.descriptor import Memo
 from smithers.workflow.errors import RENDER_FAILED, SmithersError
@@ -38,7 +38,7 @@ class Work:
         self._folder = folder.resolve()
         self._remembered: OrderedDict[str, _Remembered] = OrderedDict()
 
-    def answer(self, request: Mapping[str, object]) -> dict[str, object]:
+    def answer(self, request: Json) -> Json:
         """Return `{"ok": result}` or `{"error": …}`; never raises, whatever user code does.
 
         `"broken": True` beside an error says that this process shouldn't be asked again.
@@ -53,27 +53,23 @@ class Work:
         except BaseException as error:  # noqa: BLE001  SystemExit and worse: user code ran
             return self._failure(error, hint=None)
 
-    def _do(self, request: Mapping[str, object]) -> object:
-        match request:
-            case {"do": "load"}:
-                import_entry(self._folder)
-                return None
-            case {"do": "admit", "workflow": str() | None as name, "input": document}:
-                workflow = load_workflow(self._folder, name)
-                return {"workflow": workflow.name, "input": workflow.admit(document)}
-            case {"do": "render", "workflow": str(name), "snapshot": dict(rows), "recall": recall}:
-                workflow = load_workflow(self._folder, name)
-                return self._render(workflow, Snapshot.from_json(rows), recall=bool(recall))
-            case {"do": "graph", "workflow": str() | None as name, "input": document}:
-                workflow = load_workflow(self._folder, name)
-                start = empty(workflow.name, workflow.admit(document), datetime.now(UTC))
-                return settle(workflow, start).to_json()
-            case _:
-                raise ValueError(f"the renderer doesn't know the request {request.get('do')!r}")
+    def _do(self, request: Json) -> object:
+        what, name = request["do"], request.get("workflow")
+        if what == "load":
+            import_entry(self._folder)
+            return None
+        workflow = load_workflow(self._folder, name)
+        if what == "admit":
+            return {"workflow": workflow.name, "input": workflow.admit(request["input"])}
+        if what == "graph":
+            stored = workflow.admit(request["input"])
+            return settle(workflow, empty(workflow.name, stored, datetime.now(UTC))).to_json()
+        assert what == "render", what
+        return self._render(
+            workflow, Snapshot.from_json(request["snapshot"]), recall=request["recall"]
+        )
 
-    def _render(
-        self, workflow: Workflow, snapshot: Snapshot, *, recall: bool
-    ) -> dict[str, object] | None:
+    def _render(self, workflow: Workflow, snapshot: Snapshot, *, recall: bool) -> Json | None:
         """Return the next frame; None when the last one was to be recalled and is forgotten."""
         run = snapshot.run
         known = self._remembered.pop(run.run_id, None)
@@ -95,7 +91,7 @@ class Work:
                 self._remembered.popitem(last=False)
         return frame.to_json()
 
-    def _failure(self, error: BaseException, *, hint: str | None) -> dict[str, object]:
+    def _failure(self, error: BaseException, *, hint: str | None) -> Json:
         """Describe what user code raised, its place in front."""
         exhausted = isinstance(error, MemoryError)
         failure = describe(error, self._folder)
@@ -107,20 +103,19 @@ class Work:
         }
         return {"error": document, "broken": exhausted}
 
-    def _refusal(self, error: SmithersError) -> dict[str, object]:
+    def _refusal(self, error: SmithersError) -> Json:
         """Describe a typed error with the place in user code that led to it, as root paths."""
         document = error.to_json()
         details = {**describe(error, self._folder).details(), **error.details}
         return {"error": _relative({**document, "details": details}, f"{self._folder}/")}
 
 
-def _relative(value: object, prefix: str) -> object:
-    match value:
-        case str():
-            return value.replace(prefix, "")
-        case dict():
-            return {key: _relative(item, prefix) for key, item in value.items()}
-        case list() | tuple():
-            return [_relative(item, prefix) for item in value]
-        case _:
-            return value
+def _relative(value: Any, prefix: str) -> Any:
+    """Cut the folder of the bundle off every path in a document."""
+    if isinstance(value, str):
+        return value.replace(prefix, "")
+    if isinstance(value, dict):
+        return {key: _relative(item, prefix) for key, item in cast("Json", value).items()}
+    if isinstance(value, list | tuple):
+        return [_relative(item, prefix) for item in cast("list[Any]", value)]
+    return value

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Final, cast
 
 from smithers.process.channel import ChannelClosedError, FrameTooLargeError
 from smithers.process.child import Child, ChildSpec, Spawner
@@ -78,11 +78,8 @@ class Renderer:
         ENVIRONMENT_MISSING, WORKFLOW_NOT_FOUND, WORKFLOW_AMBIGUOUS, INPUT_INVALID, RENDER_*.
         """
         answer = self._ask({"do": "admit", "workflow": workflow, "input": document})
-        match answer:
-            case {"workflow": str(name), "input": value}:
-                return Admission(name, value)
-            case _:
-                raise self._nonsense()
+        assert answer is not None
+        return Admission(answer["workflow"], answer["input"])
 
     def render(
         self, workflow: str, snapshot: Json, *, frames: Sequence[Json] | None
@@ -95,20 +92,16 @@ class Renderer:
         RENDER_OUT_OF_MEMORY, and whatever the pure core refuses a frame for.
         """
         rows = {**snapshot, "frames": list(frames or ())}
-        answer = self._ask(
+        return self._ask(
             {"do": "render", "workflow": workflow, "snapshot": rows, "recall": frames is None}
         )
-        if answer is not None and not isinstance(answer, dict):
-            raise self._nonsense()
-        return answer
 
     def graph(self, workflow: str | None, document: object) -> Json:
         """Return the structure of the first frame that this input gives, as JSON. Raises as
         `render`.
         """
         answer = self._ask({"do": "graph", "workflow": workflow, "input": document})
-        if not isinstance(answer, dict):
-            raise self._nonsense()
+        assert answer is not None
         return answer
 
     def close(self) -> None:
@@ -124,7 +117,7 @@ class Renderer:
         if child is not None:
             child.kill()
 
-    def _ask(self, request: Mapping[str, object]) -> object:
+    def _ask(self, request: Json) -> Json | None:
         if self._child is None:
             self._child = self._start()
             self._exchange({"do": "load"}, self._settings.seconds * _LOAD_FACTOR)
@@ -152,13 +145,15 @@ class Renderer:
             )
         )
 
-    def _exchange(self, request: Mapping[str, object], seconds: float) -> object:
+    def _exchange(self, request: Json, seconds: float) -> Json | None:
         child = self._child
         assert child is not None
         child.output.begin(None)
         try:
             child.channel.send({**request, "seconds": seconds}, timeout=seconds)
-            reply = child.channel.receive(timeout=seconds + _GRACE_SECONDS)
+            reply = cast("Json", child.channel.receive(timeout=seconds + _GRACE_SECONDS))
+            error = error_from(reply["error"]) if "error" in reply else None
+            answer: Json | None = None if error else reply["ok"]
         except TimeoutError:
             output = self._end_child(child)
             raise timed_out(seconds, where=self._innermost(output), output=output) from None
@@ -166,19 +161,14 @@ class Renderer:
             child.wait(1.0)
             status = child.poll()
             raise ended(status, output=self._end_child(child)) from None
-        except (FrameTooLargeError, ValueError):
+        except (FrameTooLargeError, ValueError, TypeError, KeyError):
             self._end_child(child)
-            raise self._nonsense() from None
-        match reply:
-            case {"ok": answer}:
-                return answer
-            case {"error": error, "broken": bool(broken)}:
-                if broken:  # half an import, memory in pieces
-                    self._end_child(child)
-                raise error_from(error)
-            case _:
-                self._end_child(child)
-                raise self._nonsense()
+            raise RenderError(RENDER_FAILED, "the renderer's answer can't be read") from None
+        if reply.get("broken"):  # half an import, memory in pieces or nearly full
+            self._end_child(child)
+        if error is not None:
+            raise error
+        return answer
 
     def _end_child(self, child: Child) -> str:
         """Kill the child; return the end of what it printed."""
@@ -195,9 +185,6 @@ class Renderer:
             if not Path(path).is_absolute():  # the bundle's folder has been cut off
                 return f"{path}:{line}"
         return ""
-
-    def _nonsense(self) -> RenderError:
-        return RenderError(RENDER_FAILED, "the renderer gave an answer that can't be read")
 
 
 @contextmanager
