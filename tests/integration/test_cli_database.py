@@ -1,0 +1,134 @@
+"""`smithers db` and `smithers migrate` as a person uses them."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Generator
+from pathlib import Path
+
+import psycopg
+import pytest
+
+from smithers.cli.db import connection_environment
+from smithers.sql.embedded import stop_server
+from smithers.sql.schema_files import migrations
+
+Smithers = Callable[..., "subprocess.CompletedProcess[str]"]
+
+
+@pytest.fixture
+def smithers(tmp_path: Path) -> Generator[Smithers]:
+    """Runs the command in a project of its own."""
+
+    def run(*words: str, **environ: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [sys.executable, "-m", "smithers.cli.main", *words],
+            cwd=tmp_path,
+            env={**os.environ, **environ},
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+
+    yield run
+    stop_server(tmp_path / ".smithers")
+
+
+def test_the_life_of_an_embedded_database(smithers: Smithers, tmp_path: Path) -> None:
+    absent = smithers("db", "status", "--json")
+    assert absent.returncode == 1
+    assert json.loads(absent.stdout)["running"] is False
+    assert not (tmp_path / ".smithers").exists()
+
+    started = json.loads(smithers("db", "start", "--json").stdout)
+    assert started["running"]
+    again = smithers("db", "start")
+    assert f"pid {started['pid']}" in again.stdout
+
+    status = smithers("db", "status", "--json")
+    facts = json.loads(status.stdout)
+    assert status.returncode == 0
+    assert (facts["pid"], facts["schema"]) == (started["pid"], "current")
+
+    count = smithers("db", "psql", "-At", "-c", "select count(*) from smithers.runs")
+    assert (count.returncode, count.stdout) == (0, "0\n")
+    wrong = smithers("db", "psql", "-c", "select nonsense")
+    assert wrong.returncode == 1
+
+    assert smithers("db", "stop").stdout == "stopped\n"
+    assert smithers("db", "stop").stdout == "it was not running\n"
+    assert smithers("db", "status").returncode == 1
+
+
+def test_a_folder_inside_uses_the_database_above(smithers: Smithers, tmp_path: Path) -> None:
+    started = json.loads(smithers("db", "start", "--json").stdout)
+    inner = tmp_path / "a" / "b"
+    inner.mkdir(parents=True)
+    done = subprocess.run(
+        [sys.executable, "-m", "smithers.cli.main", "db", "status", "--json"],
+        cwd=inner,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert json.loads(done.stdout)["pid"] == started["pid"]
+
+
+def test_migrate_a_given_database(smithers: Smithers, empty_database: str) -> None:
+    def run(*words: str) -> subprocess.CompletedProcess[str]:
+        return smithers(*words, SMITHERS_DATABASE_URL=empty_database)
+
+    assert json.loads(run("db", "status", "--json").stdout)["schema"] == "SCHEMA_MISSING"
+    plan = json.loads(run("migrate", "--plan", "--json").stdout)
+    assert plan["migrations"] == [m.name for m in migrations()]
+    assert (plan["planned"], plan["changed"]) == (True, True)
+    assert json.loads(run("db", "status", "--json").stdout)["schema"] == "SCHEMA_MISSING"
+    assert "applied 0001" in run("migrate").stdout
+    assert "up to date" in run("migrate").stdout
+    assert json.loads(run("db", "status", "--json").stdout)["schema"] == "current"
+    assert run("db", "psql", "-Atc", "select 7").stdout == "7\n"
+
+
+def test_a_given_server_is_not_ours_to_start(smithers: Smithers, database: str) -> None:
+    for word in ("start", "stop"):
+        done = smithers("db", word, SMITHERS_DATABASE_URL=database)
+        assert done.returncode == 4
+        assert done.stderr.startswith("error[DATABASE_NOT_EMBEDDED]: SMITHERS_DATABASE_URL")
+
+
+def test_a_database_that_is_down_is_one_line_without_the_password(smithers: Smithers) -> None:
+    url = "postgresql://u:secret@127.0.0.1:1/x"
+    done = smithers("migrate", SMITHERS_DATABASE_URL=url)
+    assert done.returncode == 4
+    assert done.stderr.startswith("error[DATABASE_UNAVAILABLE]: x on 127.0.0.1: ")
+    assert len(done.stderr.splitlines()) == 2
+    status = smithers("db", "status", SMITHERS_DATABASE_URL=url)
+    assert status.returncode == 1
+    assert "secret" not in status.stdout + status.stderr + done.stderr
+
+
+def test_a_later_schema_is_refused(smithers: Smithers, database: str) -> None:
+    with psycopg.connect(database, autocommit=True) as connection:
+        connection.execute(
+            "insert into smithers.migrations (number, name, checksum, breaking)"
+            " values (9000, '9000_later.sql', 'x', true)"
+        )
+    done = smithers("migrate", "--json", SMITHERS_DATABASE_URL=database)
+    assert done.returncode == 4
+    assert json.loads(done.stdout)["code"] == "SCHEMA_TOO_NEW"
+
+
+def test_psql_gets_the_password_where_nobody_sees_it() -> None:
+    environ = connection_environment("postgresql://u:se%20cret@h:99/x?sslmode=require")
+    assert environ == {
+        "PGUSER": "u",
+        "PGPASSWORD": "se cret",
+        "PGHOST": "h",
+        "PGPORT": "99",
+        "PGDATABASE": "x",
+        "PGSSLMODE": "require",
+    }
