@@ -59,6 +59,8 @@ def test_polling_slows_down_while_there_is_nothing() -> None:
     assert waits[-1] == LONGEST_SECONDS
     assert pace.idle(listening=True) == LISTENING_SECONDS
     pace.worked()
+    assert pace.idle(listening=True) == 0.02
+    assert pace.idle(listening=True) == LISTENING_SECONDS
     assert pace.idle(listening=False) == 0.02
 
 

@@ -14,6 +14,7 @@ import subprocess
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -206,4 +207,6 @@ def enter_child() -> Channel:
     parent = int(os.environ.pop(PARENT_VARIABLE))
     die_with_parent(parent)
     become_subreaper()
+    with suppress(OSError):  # rather this process than its parent, when memory runs out
+        Path("/proc/self/oom_score_adj").write_text("500")
     return channel_from_fd(int(os.environ.pop(CHANNEL_VARIABLE)))

@@ -10,6 +10,7 @@ import os
 import random
 import socket
 import threading
+import time
 from collections.abc import Generator
 from contextlib import contextmanager, suppress
 
@@ -62,6 +63,9 @@ class Link:
         self._state = state
         self._connection: Connection | None = None
         self._failures = 0
+        self._abandoned = False
+        self.busy_since: float | None = None
+        """Since when, on the monotonic clock, the connection is in use; None when it isn't."""
 
     @contextmanager
     def connection(self) -> Generator[Connection, None, None]:
@@ -69,7 +73,15 @@ class Link:
 
         Other database errors pass through, and the connection stays.
         """
-        connection = self._open()
+        self.busy_since = time.monotonic()
+        try:
+            with self._watched(self._open()) as connection:
+                yield connection
+        finally:
+            self.busy_since = None
+
+    @contextmanager
+    def _watched(self, connection: Connection) -> Generator[Connection, None, None]:
         try:
             yield connection
         except (psycopg.Error, DatabaseUnavailable) as error:
@@ -96,6 +108,11 @@ class Link:
         ):
             s.shutdown(socket.SHUT_RDWR)
 
+    def abandon(self) -> None:
+        """As `cut`, at the end of the process: what fails now says nothing of the database."""
+        self._abandoned = True
+        self.cut()
+
     def close(self) -> None:
         """Close the connection; twice is fine."""
         connection, self._connection = self._connection, None
@@ -117,6 +134,7 @@ class Link:
 
     def _lose(self, error: BaseException) -> None:
         self._failures += 1
-        self._state.down(error)
+        if not self._abandoned:
+            self._state.down(error)
         with suppress(psycopg.Error):
             self.close()

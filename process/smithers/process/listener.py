@@ -34,7 +34,7 @@ class Listener:
     def stop(self) -> None:
         """End the thread; twice is fine."""
         self._stop.request()
-        self._link.cut()
+        self._link.abandon()
         if self._thread.is_alive():
             self._thread.join(5.0)
 

@@ -13,14 +13,17 @@ class Pace:
     def __init__(self, *, longest: float = LONGEST_SECONDS) -> None:
         self._longest = longest
         self._next = FIRST_SECONDS
+        self._fresh = True
 
     def worked(self) -> None:
         """There was work: more may follow soon."""
         self._next = FIRST_SECONDS
+        self._fresh = True
 
     def idle(self, *, listening: bool) -> float:
         """There was none: seconds until the next look."""
-        if listening:
+        fresh, self._fresh = self._fresh, False
+        if listening and not fresh:
             self._next = FIRST_SECONDS
             return LISTENING_SECONDS
         seconds = self._next

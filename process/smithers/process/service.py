@@ -75,7 +75,7 @@ class Service:
         self.pump = Pump()
         self.spawner = Spawner(self.wake.set, pump=self.pump)
         self._channels = channels
-        self._heard = on_notify
+        self.on_notify = on_notify
         self._metrics_port = metrics_port
         self._beats = beats
         self._signals = signals
@@ -207,8 +207,8 @@ class Service:
         self.stop.request()
 
     def _on_notify(self, _channel: str, _payload: str) -> None:
-        if self._heard is not None:
-            self._heard()
+        if self.on_notify is not None:
+            self.on_notify()
         self.wake.set()
 
     def _say_goodbye(self) -> None:

@@ -24,10 +24,16 @@ def stop_on_signals(stop: Stop) -> Generator[None, None, None]:
         stop.request()
 
     before = {number: signal.signal(number, on_stop) for number in STOPPING}
-    before |= {n: signal.signal(n, signal.SIG_IGN) for n in (signal.SIGPIPE, signal.SIGHUP)}
+    before[signal.SIGPIPE] = signal.signal(signal.SIGPIPE, signal.SIG_IGN)
+    # Not SIG_IGN: that would be inherited by every program that a task starts.
+    before[signal.SIGHUP] = signal.signal(signal.SIGHUP, _ignore)
     try:
         yield
     finally:
         for number, handler in before.items():
             # None: a handler that Python did not install can't be named, so the default.
             signal.signal(number, signal.SIG_DFL if handler is None else handler)
+
+
+def _ignore(_number: int, _frame: FrameType | None) -> None:
+    """Do nothing."""

@@ -10,13 +10,16 @@ import signal
 import threading
 import time
 from collections.abc import Iterable
+from contextlib import suppress
 from enum import StrEnum
 from typing import Protocol
 from uuid import UUID
 
 from smithers.process.child import Child
 from smithers.process.wake import Wake
+from smithers.sql import codec
 from smithers.sql.rows import BeatVerdict, ClaimedTask
+from smithers.worker.task import BEAT_BYTES
 
 Token = tuple[str, str, int, int, UUID]
 
@@ -96,8 +99,9 @@ class Attempt:
     def note_beat(self, data: object) -> None:
         """The body said that it is alive."""
         self.beat_at = time.monotonic()
-        if data is not None:
-            self.beat = data
+        with suppress(codec.BadValue):  # user code can write anything into its channel
+            if data is not None and len(codec.encode(data)) <= BEAT_BYTES:
+                self.beat = data
 
     @property
     def runs(self) -> bool:

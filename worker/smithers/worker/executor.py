@@ -106,11 +106,13 @@ class Executor:
         try:
             self._send(attempt)
             return self._await_result(attempt)
-        except (ChannelClosedError, FrameTooLargeError, ValueError, TimeoutError) as error:
-            # Closed, or nonsense: user code can write to any descriptor.
+        except ChannelClosedError as error:
             self.usable = False
-            if not isinstance(error, ChannelClosedError):
-                self.child.kill()
+            raise AttemptError(EXECUTOR_DIED, "the executor ended") from error
+        except (FrameTooLargeError, ValueError, TimeoutError) as error:
+            # Nonsense: user code can write to any descriptor.
+            self.usable = False
+            self.child.kill()
             raise AttemptError(EXECUTOR_DIED, f"the executor broke its channel: {error}") from error
         except AttemptError as error:
             if error.code == EXECUTOR_DIED:

@@ -70,7 +70,7 @@ class Flusher:
         self._service = service
         self._held = held
         self._on_settled = on_settled
-        self._link: Link = service.link("flush")
+        self.link: Link = service.link("flush")
         self._ready = threading.Condition()
         self._results: list[Result] = []
         self._starts: list[Attempt] = []
@@ -121,7 +121,7 @@ class Flusher:
             self._ready.notify()
         self._thread.join(5.0)
         self._given_up = True
-        self._link.cut()
+        self.link.abandon()
         self._thread.join(5.0)
 
     def _run(self) -> None:
@@ -138,7 +138,7 @@ class Flusher:
             self._write_starts(starts)
             if not batch:
                 self._pay_notify()
-        self._link.close()
+        self.link.close()
 
     def _patience(self) -> float | None:
         """Seconds until a notification that is owed must go out."""
@@ -179,7 +179,7 @@ class Flusher:
         unsure = False
         while results and not self._given_up:
             try:
-                with self._link.connection() as connection:
+                with self.link.connection() as connection:
                     if unsure:
                         results = self._still_mine(connection, results)
                         unsure = False
@@ -187,7 +187,7 @@ class Flusher:
             except DatabaseAwayError:
                 unsure = True
                 self._pause()
-            except (psycopg.Error, SmithersError) as error:
+            except Exception as error:  # noqa: BLE001  # no result may end the thread
                 if isinstance(error, psycopg.Error) and is_transient(error):
                     self._pause()
                 else:
@@ -241,8 +241,12 @@ class Flusher:
             reason = f"the database refuses the output: {' '.join(str(error).split())[:500]}"
             ended = outcome_of(AttemptError(code, reason), task)
             self._write_all([Result(result.attempt, ended, end_item(task, ended))])
+        elif isinstance(result.item, dict) and "details" in (result.item.get("error") or {}):
+            bare = {"code": result.item["error"]["code"], "message": "its details can't be stored"}
+            item = {**result.item, "error": bare}
+            self._write_all([Result(result.attempt, result.outcome, item)])
         else:
-            # Even its error can't be stored; the lease ends by itself and others decide.
+            # The lease ends by itself, and others decide.
             self._settle(result.attempt, "refused")
 
     def _settle(self, attempt: Attempt, outcome: str) -> None:
@@ -259,7 +263,7 @@ class Flusher:
         if not attempts:
             return
         try:
-            with self._link.connection() as connection:
+            with self.link.connection() as connection:
                 log_starts(connection, [token(attempt.task) for attempt in attempts])
         except (DatabaseAwayError, psycopg.Error):
             for attempt in attempts:
@@ -272,14 +276,14 @@ class Flusher:
         self._owes_notify = False
         self._notified_at = time.monotonic()
         try:
-            with self._link.connection() as connection:
+            with self.link.connection() as connection:
                 notify(connection, DIRTY)
         except (DatabaseAwayError, psycopg.Error):
             return  # it only shortens a wait
 
     def _pause(self) -> None:
         """Wait before the next try, not at all once there is no more time."""
-        deadline = time.monotonic() + self._link.pause()
+        deadline = time.monotonic() + self.link.pause()
         while not self._given_up and (left := deadline - time.monotonic()) > 0:
             time.sleep(min(left, 0.05))
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import sys
 from pathlib import Path
 
@@ -37,6 +38,7 @@ def main() -> None:
             message = channel.receive()
             assert isinstance(message, dict)
             host.run(message)
+            signal.setitimer(signal.ITIMER_REAL, 0)
             os.chdir(home)
     except ChannelClosedError:
         # Nobody is left to answer to, and user threads must not keep the process.

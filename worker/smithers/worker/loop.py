@@ -9,6 +9,7 @@ from typing import Final
 from smithers.observability.metrics import METRICS
 from smithers.process.link import DatabaseAwayError
 from smithers.process.pace import Pace
+from smithers.process.reaper import REAPER
 from smithers.process.service import Service
 from smithers.sql.errors import ProcessExpired
 from smithers.worker.attempt import Attempt, Held, Verdict
@@ -23,6 +24,7 @@ from smithers.worker.watch import Watch
 MAX_BUFFER: Final = 64
 BUFFER_SECONDS: Final = 0.1
 """Work that may lie ready: a worker that is idle would have it sooner than we could."""
+_LONGEST_SECONDS = 5.0
 _REAP_SECONDS = 5.0
 _FLUSH_SECONDS = 10.0
 
@@ -36,6 +38,8 @@ class Worker:
         self._held = Held()
         self._pace = Pace()
         self._expired = False
+        self._look_at = 0.0
+        self._reap_at = 0.0
         self._folders = Folders(service.link("bundles"), service.settings.home)
         self._pool = Pool(service, self._folders.get, slots=slots)
         self._flusher = Flusher(service, self._held, on_settled=service.wake.set)
@@ -45,7 +49,8 @@ class Worker:
         self._pulse = Pulse(
             service, self._held, on_old=self._flusher.log_starts, on_expired=self._on_expired
         )
-        self._watch = Watch(service, self._held, self._pulse)
+        links = [service.main, self._pulse.link, self._flusher.link, self._folders.link]
+        self._watch = Watch(service, self._held, links)
 
     def start(self) -> None:
         """Start all threads."""
@@ -53,26 +58,25 @@ class Worker:
             part.start()
 
     def step(self) -> float:
-        """Claim once; returns the seconds until the next look, cut short when a slot is free."""
+        """Claim if there may be work and room; returns the seconds until the next look."""
         if self._expired:
             self._begin_anew()
+        self._reap_strangers()
         busy = min(self._slots.in_hand, self._slots.size)
         METRICS.slots.set(busy, "busy")
         METRICS.slots.set(self._slots.size - busy, "free")
         free = self._slots.size - self._slots.in_hand
         room = free + self._buffer()
         if room <= 0 or (free <= 0 and room < self._buffer() / 2):
-            return _REAP_SECONDS  # a slot that gets free wakes us
-        try:
-            attempts = self._source.claim(limit=room, free=max(0, free))
-        except ProcessExpired:
-            self._on_expired()
-            return 0.0
-        if not attempts:
-            return self._pace.idle(listening=self._service.listening)
-        self._pace.worked()
-        self._take(attempts)
-        return 0.0 if len(attempts) < room else _REAP_SECONDS
+            return _LONGEST_SECONDS  # a slot that gets free wakes us
+        left = self._look_at - time.monotonic()
+        if left > 0:
+            return left
+        return self._claim(room, max(0, free))
+
+    def look_soon(self) -> None:
+        """There may be work; any thread may say so."""
+        self._look_at = 0.0
 
     def drain(self, grace: float) -> None:
         """End: give back what waits, let bodies finish within `grace` seconds, give back the rest.
@@ -97,6 +101,28 @@ class Worker:
         self._folders.close()
         for attempt in self._held.all():
             service.log.warning("attempt-left-behind", **token(attempt.task))
+
+    def _claim(self, room: int, free: int) -> float:
+        """Claim; returns the seconds until the next look.
+
+        A queue that gave all that was asked for is looked at again as soon as there is room; one
+        that gave less was empty, and is left alone until it calls or its time has come.
+        """
+        self._look_at = float("inf")  # `look_soon` meanwhile is about what we may not see
+        try:
+            attempts = self._source.claim(limit=room, free=free)
+        except ProcessExpired:
+            self._on_expired()
+            return 0.0
+        except BaseException:
+            self._look_at = 0.0
+            raise
+        self._take(attempts)
+        if attempts:
+            self._pace.worked()
+        pause = 0.0 if len(attempts) >= room else self._pace.idle(listening=self._service.listening)
+        self._look_at = min(self._look_at, time.monotonic() + pause)
+        return pause
 
     def _take(self, attempts: Sequence[Attempt]) -> None:
         self._held.add(attempts)
@@ -132,6 +158,12 @@ class Worker:
         self._expired = True
         self._service.wake.set()
 
+    def _reap_strangers(self) -> None:
+        now = time.monotonic()
+        if now >= self._reap_at:
+            self._reap_at = now + _REAP_SECONDS
+            REAPER.reap_strangers()
+
     def _begin_anew(self) -> None:
         """Register under a new uuid. Raises DatabaseAwayError."""
         self._slots.give_back_waiting()
@@ -139,6 +171,7 @@ class Worker:
         self._service.register()
         self._pool.retire_all()
         self._expired = False
+        self._look_at = 0.0
         self._service.log.info("registered-anew", owner=self._service.owner)
 
 

@@ -9,14 +9,13 @@ import psycopg
 
 from smithers.process.link import DatabaseAwayError
 from smithers.process.linux import become_subreaper
-from smithers.process.reaper import REAPER
 from smithers.process.service import Service
 from smithers.process.settings import Settings
 from smithers.process.sweeping import sweep_orphans
 from smithers.sql.connect import Database
 from smithers.sql.notify import READY
 from smithers.worker.loop import Worker
-from smithers.worker.source import DatabaseSource, Source
+from smithers.worker.source import DatabaseSource
 
 GRACE_SECONDS: Final = 30.0
 
@@ -37,7 +36,7 @@ def run_worker(
     then is given back, not failed. A second signal doesn't wait.
     """
     become_subreaper()
-    with Service(
+    service = Service(
         "worker",
         settings,
         database,
@@ -46,25 +45,17 @@ def run_worker(
         channels=[READY],
         metrics_port=metrics_port,
         beats=False,
-    ) as service:
+    )
+    worker = Worker(service, DatabaseSource(service, queues), slots=slots)
+    service.on_notify = worker.look_soon
+    with service:
         sweep_once(service)
-        serve(service, DatabaseSource(service, queues), slots=slots, grace=grace)
+        worker.start()
+        try:
+            service.run(worker.step)
+        finally:
+            worker.drain(grace)
     return 0
-
-
-def serve(service: Service, source: Source, *, slots: int, grace: float) -> None:
-    """Run a worker on a service that has begun, until it is asked to stop; then drain."""
-    worker = Worker(service, source, slots=slots)
-    worker.start()
-
-    def step() -> float:
-        REAPER.reap_strangers()
-        return worker.step()
-
-    try:
-        service.run(step)
-    finally:
-        worker.drain(grace)
 
 
 def sweep_once(service: Service) -> None:

@@ -43,6 +43,7 @@ FINAL_CODES: Final = frozenset(
 """What another try would only repeat, at the same cost."""
 
 _TAIL_CHARACTERS = 8_000
+_DETAILS_CHARACTERS = 200_000
 _RELEASE_CEILING = 300.0
 
 
@@ -96,7 +97,16 @@ class AttemptError(Exception):
         details: Json = {"node_id": task.node_id, "iteration": task.iteration, **self.details}
         if tail:
             details["output_tail"] = tail[-_TAIL_CHARACTERS:]
-        return {"code": self.code, "message": self.message, "details": details}
+        if not _fits(details):
+            details = {"node_id": task.node_id, "iteration": task.iteration, "truncated": True}
+        return {"code": self.code, "message": self.message[:_TAIL_CHARACTERS], "details": details}
+
+
+def _fits(details: Json) -> bool:
+    try:
+        return len(codec.encode(details)) <= _DETAILS_CHARACTERS
+    except codec.BadValue:
+        return False
 
 
 def outcome_of(error: AttemptError, task: ClaimedTask, tail: str = "") -> Failed | Released:

@@ -27,7 +27,7 @@ class Folders:
     """Bundles on this host's disk: fetched and checked once per process."""
 
     def __init__(self, link: Link, home: Path) -> None:
-        self._link = link
+        self.link = link
         self._home = home
         self._lock = threading.Lock()
         self._known: dict[str, Path] = {}
@@ -50,15 +50,15 @@ class Folders:
                     WORKER_UNABLE, f"the bundle can't be unpacked: {error}"
                 ) from error
             except (DatabaseAwayError, psycopg.Error):
-                attempt.wake.wait(self._link.pause())
+                attempt.wake.wait(self.link.pause())
         raise AttemptError(WORKER_UNABLE, "the attempt was ended before it began")
 
     def close(self) -> None:
         """Close the link."""
-        self._link.close()
+        self.link.close()
 
     def _fetch(self, source_hash: str) -> Stored:
-        with self._link.connection() as connection:
+        with self.link.connection() as connection:
             return fetch(connection, source_hash)
 
 

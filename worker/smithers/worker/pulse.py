@@ -43,12 +43,10 @@ class Pulse:
         self._on_old = on_old
         self._on_expired = on_expired
         self._every = service.heartbeat.total_seconds()
-        self._link: Link = service.link("pulse")
+        self.link: Link = service.link("pulse")
         self._wake = Wake()
         self._stopping = False
         self._thread = threading.Thread(target=self._run, name="pulse", daemon=True)
-        self.sent_at: float | None = None
-        """When the beat under way was sent, on the monotonic clock; None between two."""
         self.acknowledged_at = time.monotonic()
 
     def start(self) -> None:
@@ -59,13 +57,9 @@ class Pulse:
         """End the thread; twice is fine."""
         self._stopping = True
         self._wake.set()
-        self._link.cut()
+        self.link.abandon()
         if self._thread.is_alive():
             self._thread.join(5.0)
-
-    def cut(self) -> None:
-        """Give up on a beat that hangs; the next is sent on a new connection."""
-        self._link.cut()
 
     def _run(self) -> None:
         pause = self._every
@@ -77,18 +71,19 @@ class Pulse:
             try:
                 self._beat()
             except (DatabaseAwayError, psycopg.Error):
-                pause = min(self._every, max(0.02, self._link.pause()))
+                pause = min(self._every, max(0.02, self.link.pause()))
+            except Exception as error:  # noqa: BLE001  # without beats everything is lost
+                self._service.log.error("beat-failed", error=repr(error)[:500])
+                pause = self._every
             else:
                 pause = max(0.0, self._every - (time.monotonic() - started))
-            finally:
-                self.sent_at = None
-        self._link.close()
+        self.link.close()
 
     def _beat(self) -> None:
         attempts = self._held.all()
         items = [beat_item(attempt) for attempt in attempts]
-        with self._link.connection() as connection:
-            sent = self.sent_at = time.monotonic()
+        with self.link.connection() as connection:
+            sent = time.monotonic()
             try:
                 verdicts = heartbeat(connection, self._service.owner, items, self._service.lease)
             except ProcessExpired:

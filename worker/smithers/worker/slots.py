@@ -96,10 +96,10 @@ class Slots:
             return outcome_of(error, attempt.task)
         try:
             return executor.run(attempt)
-        except OSError as error:
+        except Exception as error:  # noqa: BLE001  # one attempt may not cost a slot
             executor.retire()
             return outcome_of(
-                AttemptError(WORKER_UNABLE, f"the worker has no means left: {error}"), attempt.task
+                AttemptError(WORKER_UNABLE, f"the worker can't run it: {error!r}"), attempt.task
             )
         finally:
             self._pool.give_back(executor)

@@ -8,14 +8,15 @@ from __future__ import annotations
 
 import threading
 import time
+from collections.abc import Sequence
 from typing import Final
 
 from smithers.observability.metrics import METRICS
+from smithers.process.link import Link
 from smithers.process.service import Service
 from smithers.process.wake import Stop
 from smithers.worker.attempt import Attempt, Held, Verdict
 from smithers.worker.outcome import token
-from smithers.worker.pulse import Pulse
 
 PATIENCE_SECONDS: Final = 15 * 60.0
 
@@ -24,11 +25,16 @@ class Watch:
     """A thread that compares each attempt's last acknowledged beat with the clock."""
 
     def __init__(
-        self, service: Service, held: Held, pulse: Pulse, *, patience: float = PATIENCE_SECONDS
+        self,
+        service: Service,
+        held: Held,
+        links: Sequence[Link],
+        *,
+        patience: float = PATIENCE_SECONDS,
     ) -> None:
         self._service = service
         self._held = held
-        self._pulse = pulse
+        self._links = links
         self._patience = patience
         self._suspend_after = service.settings.suspend_seconds
         self._hang_after = service.settings.lease_seconds / 3
@@ -51,13 +57,14 @@ class Watch:
             self.look()
 
     def look(self) -> None:
-        """Suspend and end what is due, and give up on a beat that hangs."""
+        """Suspend and end what is due, and give up on statements that hang."""
         now = time.monotonic()
         for attempt in self._held.all():
             self._look_at(attempt, now)
-        sent = self._pulse.sent_at
-        if sent is not None and now - sent > self._hang_after:
-            self._pulse.cut()
+        for link in self._links:
+            since = link.busy_since
+            if since is not None and now - since > self._hang_after:
+                link.cut()
 
     def _look_at(self, attempt: Attempt, now: float) -> None:
         since = attempt.suspended
