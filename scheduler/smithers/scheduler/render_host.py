@@ -13,6 +13,7 @@ from __future__ import annotations
 import faulthandler
 import os
 import resource
+import signal
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -30,6 +31,8 @@ def main() -> None:
     # Private writable memory only: mapped files and reserved stacks aren't what a leak grows.
     resource.setrlimit(resource.RLIMIT_DATA, (memory, memory))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    # Where a hang is, told from within the signal handler: Python itself may be stuck.
+    faulthandler.register(signal.SIGUSR1, file=2, all_threads=False)
     from smithers.scheduler.render_work import Work
 
     _serve(channel, Work(folder).answer, memory=memory)
@@ -41,13 +44,10 @@ def _serve(channel: Channel, answer: Callable[[Json], Json], *, memory: int) -> 
             request = cast("Json", channel.receive())
         except ChannelClosedError:
             break
-        # Where a hang is: printed by a thread of C, whatever Python is doing, just before the kill.
-        faulthandler.dump_traceback_later(float(request["seconds"]), exit=False)
         reply = answer(request)
         if resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 > memory // 2:
             # A leak of many renders must not fail the one that happens to be the last.
             reply["broken"] = True
-        faulthandler.cancel_dump_traceback_later()
         try:
             channel.send(reply)
         except ChannelClosedError:

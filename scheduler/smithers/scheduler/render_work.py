@@ -36,6 +36,7 @@ class Work:
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder.resolve()
+        self._workflows: dict[str | None, Workflow] = {}
         self._remembered: OrderedDict[str, _Remembered] = OrderedDict()
 
     def answer(self, request: Json) -> Json:
@@ -58,7 +59,9 @@ class Work:
         if what == "load":
             import_entry(self._folder)
             return None
-        workflow = load_workflow(self._folder, name)
+        workflow = self._workflows.get(name)
+        if workflow is None:
+            workflow = self._workflows[name] = load_workflow(self._folder, name)
         if what == "admit":
             return {"workflow": workflow.name, "input": workflow.admit(request["input"])}
         if what == "graph":

@@ -7,6 +7,7 @@ caller gets a typed error and the next request starts a new child.
 from __future__ import annotations
 
 import re
+import signal
 import sys
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
@@ -150,8 +151,8 @@ class Renderer:
         assert child is not None
         child.output.begin(None)
         try:
-            child.channel.send({**request, "seconds": seconds}, timeout=seconds)
-            reply = cast("Json", child.channel.receive(timeout=seconds + _GRACE_SECONDS))
+            child.channel.send(request, timeout=seconds)
+            reply = cast("Json", self._receive(child, seconds))
             error = error_from(reply["error"]) if "error" in reply else None
             answer: Json | None = None if error else reply["ok"]
         except TimeoutError:
@@ -170,6 +171,13 @@ class Renderer:
             raise error
         return answer
 
+    def _receive(self, child: Child, seconds: float) -> object:
+        try:
+            return child.channel.receive(timeout=seconds)
+        except TimeoutError:
+            child.signal(signal.SIGUSR1)  # it prints where it is
+            return child.channel.receive(timeout=_GRACE_SECONDS)
+
     def _end_child(self, child: Child) -> str:
         """Kill the child; return the end of what it printed."""
         self._child = None
@@ -180,7 +188,7 @@ class Renderer:
 
     def _innermost(self, output: str) -> str:
         """Return `path:line` of the innermost frame of the bundle in a dump of faulthandler's."""
-        dump = output.rpartition("Timeout (")[2]
+        dump = output.rpartition("(most recent call first)")[2]
         for path, line in re.findall(r'File "([^"]+)", line (\d+) in', dump):
             if not Path(path).is_absolute():  # the bundle's folder has been cut off
                 return f"{path}:{line}"
