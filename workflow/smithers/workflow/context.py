@@ -14,7 +14,7 @@ from smithers.workflow.errors import (
     OUTPUT_MISSING,
     ReadError,
 )
-from smithers.workflow.facts import Facts
+from smithers.workflow.facts import Chains, Facts
 from smithers.workflow.keys import NodeKey
 from smithers.workflow.models import Event, in_words, load, problems
 from smithers.workflow.nodes import Ref
@@ -32,12 +32,13 @@ class Ctx(Generic[Input]):
     An output in a loop is that of the current pass, unless `iteration` names another.
     """
 
-    __slots__ = ("_asked", "_facts", "_input")
+    __slots__ = ("_asked", "_asked_loops", "_facts", "_input")
 
     def __init__(self, run_input: Input, facts: Facts) -> None:
         self._input = run_input
         self._facts = facts
-        self._asked: set[str] = set()
+        self._asked: dict[str, NodeKey] = {}
+        self._asked_loops: dict[str, NodeKey] = {}
 
     @property
     def input(self) -> Input:
@@ -49,10 +50,12 @@ class Ctx(Generic[Input]):
         """The run's id."""
         return self._facts.run.run_id
 
-    @property
-    def asked(self) -> frozenset[str]:
-        """The ids that were read so far; for the engine."""
-        return frozenset(self._asked)
+    def asked_elsewhere(self, chains: Chains) -> bool:
+        """Say whether a read would look into another pass if nodes stood in these loops."""
+        seen = self._facts.with_chains(chains)
+        return any(seen.key_of(name) != key for name, key in self._asked.items()) or any(
+            seen.loop_key_of(name) != key for name, key in self._asked_loops.items()
+        )
 
     def output(self, ref: Ref[T], *, iteration: int | None = None) -> T:
         """Give an output that must be there.
@@ -92,7 +95,7 @@ class Ctx(Generic[Input]):
         """
         if isinstance(of, Ref):
             return self._key(of)[1]
-        return self._facts.loop_key_of(self._loop_id(of))[1]
+        return self._loop_key(of)[1]
 
     def iteration_count(self, of: str | Loop | Ref[BaseModel]) -> int:
         """Give how many passes of a loop have ended, or how many outputs a node in one has.
@@ -101,22 +104,22 @@ class Ctx(Generic[Input]):
         """
         if isinstance(of, Ref):
             return len(self._iterations(of))
-        node_id, current = self._facts.loop_key_of(self._loop_id(of))
+        node_id, current = self._loop_key(of)
         row = self._facts.rows.get((node_id, current))
         return current + (row is not None and row.state == "finished")
 
-    def _loop_id(self, of: object) -> str:
+    def _loop_key(self, of: object) -> NodeKey:
         name: object = of.id if isinstance(of, Loop) else of
         if not isinstance(name, str):
             raise _no_reference(of)
-        self._asked.add(name)
-        return name
+        key = self._asked_loops[name] = self._facts.loop_key_of(name)
+        return key
 
     def _key(self, ref: object) -> NodeKey:
         if not isinstance(ref, Ref):
             raise _no_reference(ref)
-        self._asked.add(ref.id)
-        return self._facts.key_of(ref.id)
+        key = self._asked[ref.id] = self._facts.key_of(ref.id)
+        return key
 
     def _iterations(self, ref: Ref[BaseModel]) -> list[int]:
         node_id, _ = self._key(ref)

@@ -19,10 +19,10 @@ from smithers.workflow.tree import Tree
 
 @dataclass(frozen=True, slots=True)
 class Rendering:
-    """A tree, and the ids whose outputs or passes were read for it."""
+    """A tree; it is `stable` if what was read for it was read in the passes that it mounts."""
 
     tree: Tree
-    asked: frozenset[str]
+    stable: bool
 
 
 def render(workflow: Workflow, facts: Facts, run_input: BaseModel) -> Rendering:
@@ -38,7 +38,8 @@ def render(workflow: Workflow, facts: Facts, run_input: BaseModel) -> Rendering:
         raise
     except (Exception, SystemExit) as error:
         raise _failed(workflow, error) from error
-    return Rendering(extract(root, facts), ctx.asked)
+    tree = extract(root, facts)
+    return Rendering(tree, not ctx.asked_elsewhere({**facts.chains, **tree.chains}))
 
 
 def _root(name: str, returned: Child) -> Node:

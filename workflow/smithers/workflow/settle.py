@@ -17,7 +17,7 @@ from smithers.workflow.facts import Facts, facts_of
 from smithers.workflow.frame import FrameStructure, reconstruct, store, structure_of
 from smithers.workflow.keys import NodeKey
 from smithers.workflow.plan import plan, stopping
-from smithers.workflow.render import Rendering, render
+from smithers.workflow.render import render
 from smithers.workflow.snapshot import NodeRow, Snapshot
 from smithers.workflow.states import NodeKind, NodeState
 from smithers.workflow.tasks import Task
@@ -74,29 +74,24 @@ class _Work:
     def run(self) -> Decision:
         """Go on until a decision acts on the world; give it."""
         while True:
-            self.tree = self.stable().tree
+            self.tree = self.stable()
             decision = plan(self.tree, self.facts)
             if not decision.settles:
                 return decision
             self.note(decision)
             self.facts = apply(self.tree, self.facts, decision)
 
-    def stable(self) -> Rendering:
+    def stable(self) -> Tree:
         """Render until what was read was read in the passes in which it is mounted."""
         while True:
             self.passes += 1
             if self.passes > MAX_PASSES:
                 raise _unsettled(self.workflow)
             rendering = render(self.workflow, self.facts, self.run_input)
-            seen = self.facts.with_chains({**self.facts.chains, **rendering.tree.chains})
-            same = all(
-                seen.key_of(each) == self.facts.key_of(each)
-                and seen.loop_key_of(each) == self.facts.loop_key_of(each)
-                for each in rendering.asked
-            )
-            self.facts = seen
-            if same:
-                return rendering
+            chains = {**self.facts.chains, **rendering.tree.chains}
+            self.facts = self.facts.with_chains(chains)
+            if rendering.stable:
+                return rendering.tree
 
     def note(self, decision: Decision) -> None:
         """Keep what a pass has settled; its nodes are mounted whatever comes after."""
