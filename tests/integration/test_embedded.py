@@ -30,6 +30,11 @@ from support.waiting import until
 FAST = Options(durable=False)
 ROOT = os.geteuid() == 0
 
+open_postgres = pytest.mark.skipif(
+    not open_to_all(find_binaries().bindir / "postgres"),
+    reason="the Postgres programs are below a closed folder",
+)
+
 NewHome = Callable[..., Path]
 
 
@@ -280,6 +285,7 @@ def test_below_a_closed_folder_the_programs_may_be_too(new_home: NewHome, tmp_pa
 
 
 @needs_root
+@open_postgres
 def test_in_an_open_folder_the_server_has_no_privilege(new_home: NewHome) -> None:
     with tempfile.TemporaryDirectory(prefix="smithers-open-", dir="/var/tmp") as folder:
         Path(folder).chmod(0o755)
@@ -339,9 +345,7 @@ def test_a_data_directory_of_another_user_is_refused_in_words(new_home: NewHome)
 
 @needs_root
 @pytest.mark.skipif(open_python() is None, reason="there is no Python that every user can run")
-@pytest.mark.skipif(
-    not open_to_all(find_binaries().bindir / "postgres"), reason="nor a Postgres to run"
-)
+@open_postgres
 def test_an_ordinary_user_needs_nobody_else(
     new_home: NewHome, monkeypatch: pytest.MonkeyPatch
 ) -> None:
