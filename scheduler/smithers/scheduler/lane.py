@@ -84,7 +84,11 @@ class Lane:
         try:
             while (run := self._waiting.take()) is not None:
                 self.busy_since = time.monotonic()
-                self._tools.report(self._do(run))
+                report = Report(run, Outcome.AGAIN, tries=MAX_TRIES)  # if this thread dies of it
+                try:
+                    report = self._do(run)
+                finally:
+                    self._tools.report(report)
                 self.busy_since, self.idle_since = None, time.monotonic()
         finally:
             if self._renderer is not None:
