@@ -132,3 +132,22 @@ def test_psql_gets_the_password_where_nobody_sees_it() -> None:
         "PGDATABASE": "x",
         "PGSSLMODE": "require",
     }
+
+
+def test_config_says_where_each_setting_came_from(smithers: Smithers, tmp_path: Path) -> None:
+    (tmp_path / "smithers.toml").write_text("settle_ms = 200\n")
+    environ = {
+        "SMITHERS_LEASE_SECONDS": "12",
+        "SMITHERS_DATABASE_URL": "postgresql://u:secret@h/x",
+    }
+    plain = smithers("--log-level", "debug", "config", "--origin", **environ)
+    assert "secret" not in plain.stdout
+    lines = {line.split()[0]: line for line in plain.stdout.splitlines()}
+    assert lines["lease_seconds"].endswith("12.0  (SMITHERS_LEASE_SECONDS)")
+    assert lines["log_level"].endswith("debug  (--log-level)")
+    assert lines["heartbeat_seconds"].endswith("2.0  (lease_seconds / 6)")
+    assert str(tmp_path / "smithers.toml") in lines["settle_ms"]
+    values = json.loads(smithers("config", "--json", **environ).stdout)
+    assert values["settle_ms"] == 200
+    both = json.loads(smithers("config", "--origin", "--json", **environ).stdout)
+    assert both["resume_limit"] == {"value": 3, "origin": "default"}

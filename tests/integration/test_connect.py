@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import socket
 import threading
 import time
@@ -17,6 +18,7 @@ from smithers.sql.calls import scalar
 from smithers.sql.connect import Database, connect, open_pool, reached, resolve_database
 from smithers.sql.database_errors import DatabaseUnavailable, SchemaError
 from smithers.sql.embedded import stop_server
+from support.users import NOBODY, needs_root
 
 
 def test_a_connection_is_in_autocommit_and_watches_its_peer(database: str) -> None:
@@ -151,6 +153,21 @@ def test_an_embedded_database_is_made_and_migrated_on_the_way(tmp_path: Path) ->
         assert scalar(connection, "select count(*) from smithers.runs") == 0
         assert scalar(connection, "show statement_timeout") == "15s"
     stop_server(settings.home)
+
+
+@needs_root
+def test_a_folder_of_another_user_is_used_only_if_named(tmp_path: Path) -> None:
+    home = tmp_path / ".smithers"
+    home.mkdir()
+    os.chown(home, NOBODY, NOBODY)
+    with pytest.raises(DatabaseUnavailable) as caught:
+        open_connection(load_settings(environ={}, cwd=tmp_path))
+    assert "belongs to another user" in caught.value.message
+    named = load_settings(environ={"SMITHERS_HOME": str(home)}, cwd=tmp_path)
+    _, connection = open_connection(named)
+    connection.close()
+    assert (home / "pg").stat().st_uid == NOBODY
+    stop_server(home)
 
 
 def test_the_given_server_wins_over_a_folder(database: str, tmp_path: Path) -> None:

@@ -20,6 +20,9 @@ from smithers.sql.embedded import (
     Place,
     ensure_running,
     find_binaries,
+    probe,
+    processes,
+    server,
     server_status,
     stop_server,
 )
@@ -429,6 +432,44 @@ def test_a_server_that_cannot_start_says_why(new_home: NewHome) -> None:
         ensure_running(home, Options(durable=False, settings={"shared_buffers": "lots"}))
     assert "shared_buffers" in str(caught.value.details["cause"])
     assert str(home / "pg.log") in (caught.value.hint or "")
+
+
+@pytest.mark.slow
+def test_a_server_that_hangs_is_named_and_left_alone(
+    new_home: NewHome, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home = new_home()
+    ensure_running(home, FAST)
+    pid = pid_of(home)
+    monkeypatch.setattr(probe, "ASK_SECONDS", 2)
+    monkeypatch.setattr(server, "START_SECONDS", 0.5)
+    os.kill(pid, signal.SIGSTOP)
+    try:
+        with pytest.raises(DatabaseUnavailable, match=f"pid {pid}"):
+            ensure_running(home, FAST)
+    finally:
+        os.kill(pid, signal.SIGCONT)
+    assert pid_of(home) == pid
+
+
+def test_a_home_that_cannot_be_written_is_refused_in_words(new_home: NewHome) -> None:
+    home = new_home()
+    (home / "pg.lock").mkdir(parents=True)
+    with pytest.raises(DatabaseUnavailable, match="can't be run"):
+        ensure_running(home, FAST)
+
+
+def test_processes_are_known_without_proc_too(
+    new_home: NewHome, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home = new_home()
+    ensure_running(home, FAST)
+    pid = pid_of(home)
+    monkeypatch.setattr(processes, "PROC", Path("/nowhere"))
+    assert processes.process_state(pid) == "running"
+    assert processes.process_state(2**22 + 1) == "gone"
+    assert serves(pid, home / "pg")
+    assert not serves(os.getpid(), home / "pg")
 
 
 def test_a_home_that_cannot_be_made_is_refused_in_words(tmp_path: Path) -> None:

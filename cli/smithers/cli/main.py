@@ -15,6 +15,24 @@ from smithers.cli.lazy import LazyGroup
 
 # name → (module:attribute, one line of help); in the order of the help.
 COMMANDS: Final[Mapping[str, tuple[str, str]]] = {
+    "up": ("smithers.cli.up:up", "Start or resume a run of a workflow, and follow it."),
+    "ps": ("smithers.cli.look:ps", "List runs."),
+    "status": ("smithers.cli.look:status", "Show one run: its nodes, what it waits for."),
+    "why": ("smithers.cli.look:why", "Say why a run is where it is, and the next command."),
+    "output": ("smithers.cli.look:output", "Print what a run or a node has made."),
+    "events": ("smithers.cli.look:events", "Print the log of a run."),
+    "graph": ("smithers.cli.look:graph", "Show the tree that a workflow would begin with."),
+    "approve": ("smithers.cli.decide:approve", "Approve what a run asks for."),
+    "deny": ("smithers.cli.decide:deny", "Deny what a run asks for."),
+    "signal": ("smithers.cli.decide:signal", "Send a signal to a run."),
+    "human": ("smithers.cli.human:human", "List and answer questions to people."),
+    "pause": ("smithers.cli.decide:pause", "Pause a run: nothing new begins."),
+    "cancel": ("smithers.cli.decide:cancel", "Cancel a run: what is in flight is stopped."),
+    "resume": (
+        "smithers.cli.decide:resume_command",
+        "Go on with a run that is paused or has ended.",
+    ),
+    "verify": ("smithers.cli.verify:verify", "Check that the rows are as they must be."),
     "scheduler": (
         "smithers.cli.scheduler:scheduler",
         "Run a scheduler: render runs, decide what may run next.",
@@ -27,7 +45,9 @@ COMMANDS: Final[Mapping[str, tuple[str, str]]] = {
         "smithers.cli.supervise:supervise",
         "Run a supervisor: give back what dead processes held.",
     ),
+    "engine": ("smithers.cli.engine:engine", ""),
     "migrate": ("smithers.cli.migrate:migrate", "Bring the database to this release."),
+    "config": ("smithers.cli.config:config", "Show the settings and where each came from."),
     "db": ("smithers.cli.db:db", "Start, stop, inspect the embedded database; open psql."),
 }
 

@@ -186,6 +186,7 @@ def _complete(values: dict[str, object], origins: dict[str, Origin], cwd: Path) 
             origins[f.name] = Origin("default", "default")
     if "home" not in values:
         values["home"] = nearest_home(cwd)
+        origins["home"] = Origin("default", "the nearest one upward, else here")
     lease = values.get("lease_seconds", Settings.__dataclass_fields__["lease_seconds"].default)
     assert isinstance(lease, float)
     for name, (factor, formula) in _FORMULAS.items():

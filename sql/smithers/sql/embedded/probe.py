@@ -8,6 +8,8 @@ import psycopg
 
 from smithers.sql.embedded.place import Place
 
+ASK_SECONDS = 5
+
 
 class Answer(StrEnum):
     """What came back."""
@@ -22,12 +24,14 @@ _FULL = ("too many clients", "connection slots are reserved")
 _STARTING = ("starting up", "not yet accepting", "in recovery", "shutting down")
 
 
-def ask(place: Place, *, seconds: int = 5) -> Answer:
+def ask(place: Place) -> Answer:
     """One connection and one query."""
     if not place.socket_lock.exists():
         return Answer.NONE
     try:
-        with psycopg.connect(place.dsn(), connect_timeout=seconds, autocommit=True) as connection:
+        with psycopg.connect(
+            place.dsn(), connect_timeout=ASK_SECONDS, autocommit=True
+        ) as connection:
             connection.execute("select 1")
         return Answer.READY
     except psycopg.Error as exc:

@@ -31,7 +31,7 @@ def _state_letter(pid: int) -> str | None:
 def _ps(pid: int, columns: str) -> str:
     """What ps says of a process, where there is no /proc; empty for none."""
     return subprocess.run(
-        ["ps", "-o", columns, "-p", str(pid)], capture_output=True, text=True, check=False
+        ["ps", "-ww", "-o", columns, "-p", str(pid)], capture_output=True, text=True, check=False
     ).stdout.strip()
 
 

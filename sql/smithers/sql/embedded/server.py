@@ -8,7 +8,7 @@ import signal
 import subprocess
 import time
 from collections.abc import Generator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -73,14 +73,25 @@ def ensure_running(
             f"the embedded database in {place.data} is stopped", hint="smithers db start"
         )
     place.prepare_home()
-    with _locked(place):
-        if ask(place) is not Answer.READY:
-            user = server_user(place)
-            binaries = find_binaries(options.bindir, major=place.major)
-            if place.major is None:
-                create_cluster(place, binaries, user, durable=options.durable)
-            _start(place, binaries, user, options)
+    try:
+        with _locked(place):
+            if ask(place) is not Answer.READY:
+                _make_and_start(place, options)
+    except (OSError, subprocess.SubprocessError) as exc:
+        raise DatabaseUnavailable(
+            f"the embedded Postgres in {place.data} can't be run: {exc}",
+            details={"cause": str(exc), "log": str(place.log)},
+            hint="see that the folder can be written and the disk isn't full",
+        ) from exc
     return place.dsn()
+
+
+def _make_and_start(place: Place, options: Options) -> None:
+    user = server_user(place)
+    binaries = find_binaries(options.bindir, major=place.major)
+    if place.major is None:
+        create_cluster(place, binaries, user, durable=options.durable)
+    _start(place, binaries, user, options)
 
 
 def _start(place: Place, binaries: Binaries, user: ServerUser, options: Options) -> None:
@@ -197,7 +208,8 @@ def stop_server(home: Path) -> bool:
         if pid is None or not serves(pid, place.data):
             return False
         for how in (signal.SIGINT, signal.SIGQUIT):
-            os.kill(pid, how)
+            with suppress(ProcessLookupError):
+                os.kill(pid, how)
             if _wait_until_gone(pid, STOP_SECONDS):
                 return True
     raise DatabaseUnavailable(f"the embedded Postgres (pid {pid}) doesn't stop")
