@@ -366,6 +366,24 @@ def test_three_schedulers_share_many_runs(bench: Bench) -> None:
     assert wrong == 0
 
 
+def test_connections_that_die_cost_nothing(bench: Bench) -> None:
+    scheduler = bench.fleet.start("scheduler")
+    for number in range(3):
+        bench.start(f"r{number}", CHAIN, size=8)
+    for _ in range(8):
+        bench.progress()
+        bench.conn.execute(
+            "select pg_terminate_backend(pid) from pg_stat_activity"
+            " where datname = current_database() and pid <> pg_backend_pid()"
+        )
+    for number in range(3):
+        bench.ends(f"r{number}", "finished")
+        frames = bench.frames(f"r{number}")
+        assert frames == list(range(1, len(frames) + 1))
+    assert bench.one("select count(*) from smithers.attempts") == 24
+    assert scheduler.alive()
+
+
 def test_a_renderer_that_is_killed_from_outside_costs_no_run(bench: Bench) -> None:
     scheduler = bench.fleet.start("scheduler")
     bench.start("r1", CHAIN, size=6)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterable
 from dataclasses import dataclass
+from time import monotonic
 from typing import Final
 
 from smithers.scheduler.advance import OwnedRun
@@ -39,12 +39,12 @@ class Held:
     def rest(self, run: OwnedRun) -> bool:
         """The run is ours and nothing is to be decided; True when it was dirty again meanwhile."""
         missed = self._missed(run)
-        self._runs[run.run_id] = _Holding(run, busy=False, since=time.monotonic())
+        self._runs[run.run_id] = _Holding(run, busy=False, since=monotonic())
         return missed
 
     def again(self, run: OwnedRun, delay: float) -> None:
         """The run is ours and is to be stepped again in `delay` seconds."""
-        due = time.monotonic() + delay
+        due = monotonic() + delay
         self._runs[run.run_id] = _Holding(run, busy=False, since=due, again=True)
 
     def drop(self, run: OwnedRun) -> bool:
@@ -55,7 +55,7 @@ class Held:
 
     def due(self) -> list[OwnedRun]:
         """Take out the runs that are to be stepped again now."""
-        now = time.monotonic()
+        now = monotonic()
         runs = [item.run for item in self._runs.values() if item.again and item.since <= now]
         for run in runs:
             del self._runs[run.run_id]
@@ -63,7 +63,7 @@ class Held:
 
     def idle(self) -> list[str]:
         """Return the runs that have been at rest for too long to keep them."""
-        horizon = time.monotonic() - IDLE_SECONDS
+        horizon = monotonic() - IDLE_SECONDS
         return [
             run_id
             for run_id, item in self._runs.items()
@@ -87,7 +87,7 @@ class Held:
 
     def next_look(self) -> float | None:
         """Return the seconds until `due` or `idle` has something, None when nothing is held."""
-        now = time.monotonic()
+        now = monotonic()
         times = [
             item.since + (0.0 if item.again else IDLE_SECONDS)
             for item in self._runs.values()

@@ -42,7 +42,7 @@ class Pace:
             self._polls.worked()
             self.worked()
         self._took_at = monotonic()
-        self._take_at = self._took_at + self._polls.idle(listening=listening and not runs)
+        self._take_at = self._took_at + self._polls.idle(listening=listening)
 
     def look_is_due(self) -> bool:
         """Whether to ask when the earliest row is due."""

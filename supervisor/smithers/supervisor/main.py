@@ -10,6 +10,7 @@ from smithers.process.link import DatabaseAwayError
 from smithers.process.service import Service
 from smithers.process.settings import Settings
 from smithers.sql.connect import Database
+from smithers.supervisor.census import Census
 from smithers.supervisor.duties import Repair
 from smithers.supervisor.rounds import DeclaredDeadError, Policy, Rounds
 
@@ -35,19 +36,22 @@ def run_supervisor(
         )
         # Its beat is part of its look, so its lease follows the pause between looks.
         service.lease = timedelta(seconds=max(settings.lease_seconds, 3 * interval))
+        census = Census() if metrics_port is not None else None
         with service:
-            died = _live(service, Rounds(policy), interval)
+            died = _live(service, Rounds(policy), interval, census)
         if not died or service.stop:
             return 0
 
 
-def _live(service: Service, rounds: Rounds, interval: float) -> bool:
+def _live(service: Service, rounds: Rounds, interval: float, census: Census | None) -> bool:
     """Work until the process is asked to stop; True when it was declared dead."""
 
     def step() -> float:
         try:
             with service.main.connection() as connection:
                 repairs = rounds.run_once(connection, service.owner, own_lease=service.lease)
+                if census is not None:
+                    census.take_if_due(connection)
         except DatabaseAwayError:
             rounds.lost_sight()
             raise
