@@ -33,7 +33,8 @@ class LazyGroup(click.Group):
         """List the commands without importing them."""
         del ctx
         with formatter.section("Commands"):
-            formatter.write_dl([(name, text) for name, (_, text) in self.table.items()])
+            # One without words is for the engine itself.
+            formatter.write_dl([(name, text) for name, (_, text) in self.table.items() if text])
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]

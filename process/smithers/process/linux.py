@@ -10,13 +10,13 @@ _PR_SET_PDEATHSIG = 1
 _PR_SET_CHILD_SUBREAPER = 36
 
 
-def die_with_parent(parent: int) -> None:
+def die_with_parent(parent: int, number: int = signal.SIGKILL) -> None:
     """Have the kernel kill this process when the thread that spawned it ends.
 
     `parent` is the pid that was the parent at the fork; if it is gone already, this process
     exits at once, since the kernel's signal would never come. Raises OSError.
     """
-    _prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    _prctl(_PR_SET_PDEATHSIG, number)
     if os.getppid() != parent:
         os._exit(1)
 

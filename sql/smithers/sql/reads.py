@@ -5,7 +5,7 @@ The file says what it gives; its parameters are written `%(name)s`.
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
@@ -67,7 +67,8 @@ def read_runs(
 
 def read_details(connection: Connection, run_id: str) -> Json:
     """Nodes, open waits, failures, queue and inbox of one run."""
-    return _document(connection, "details", run_id=run_id)
+    found: Json = _document(connection, "details", run_id=run_id)
+    return found
 
 
 def read_processes(connection: Connection) -> list[Json]:
@@ -75,15 +76,29 @@ def read_processes(connection: Connection) -> list[Json]:
     return list(_document(connection, "processes"))
 
 
-def read_watch(connection: Connection, run_id: str) -> Json | None:
-    """What a follower looks at in each poll: {status, last_seq, due_at, in_flight, …}."""
-    found: Json | None = _value(connection, "watch", run_id=run_id)
+def read_census(connection: Connection) -> Json:
+    """Queue depths and runs by status: {queues: [{queue, depth, oldest}], runs: {status: n}}."""
+    found: Json = _document(connection, "census")
     return found
 
 
-def read_demand(connection: Connection) -> Json:
-    """Whether there is work for a fleet: {active, due_at, waiting}."""
-    return _document(connection, "demand")
+def read_watch(
+    connection: Connection, run_id: str, *, since: int = 0, limit: int = 0
+) -> Json | None:
+    """What a follower looks at in each poll: {status, last_seq, owner, events, processes, …}."""
+    found: Json | None = _value(connection, "watch", run_id=run_id, since=since, limit=limit)
+    return found
+
+
+def run_exists(connection: Connection, run_id: str) -> bool:
+    """Whether there is a run of that id."""
+    return read_watch(connection, run_id) is not None
+
+
+def read_demand(connection: Connection, *, queues: Sequence[str]) -> Json:
+    """Whether there is work for a fleet that serves these queues: {active, due_in, processes}."""
+    found: Json = _document(connection, "demand", queues=list(queues))
+    return found
 
 
 def read_events(connection: Connection, run_id: str, *, since: int, limit: int) -> list[Event]:
@@ -148,5 +163,3 @@ def _value(connection: Connection, name: str, **parameters: object) -> Any:
 def _rows(connection: Connection, name: str, **parameters: object) -> list[Any]:
     with translated(), connection.cursor(row_factory=scalar_row) as cursor:
         return cursor.execute(query(name), parameters).fetchall()
-
-

@@ -1,0 +1,83 @@
+"""Look at a workflow file before anything is written: build its bundle, load it in a child,
+validate the input.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from smithers.bundle.build import build
+from smithers.bundle.manifest import Bundle
+from smithers.bundle.pack import pack
+from smithers.bundle.store import Stored
+from smithers.bundle.unpack import ensure
+from smithers.operations.vcs import Checkout, find_checkout
+from smithers.process.settings import Settings
+from smithers.scheduler.renderer import Renderer, RenderSettings, open_renderer
+from smithers.sql.rows import Json
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """What `FILE[:name]` means: a file, and which of its workflows."""
+
+    file: Path
+    workflow: str | None = None
+
+    @property
+    def path(self) -> str:
+        """The absolute path, free of symbolic links."""
+        return str(self.file.resolve())
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A workflow that loads, and an input that fits it; nothing of it is in the database yet."""
+
+    target: Target
+    bundle: Bundle
+    checkout: Checkout
+    workflow: str
+    input: object
+
+
+def parse_target(text: str) -> Target:
+    """Read `FILE[:name]`; a file whose own name has a colon is that file."""
+    head, colon, name = text.rpartition(":")
+    if colon and name and "/" not in name and not Path(text).exists():
+        return Target(Path(head), name)
+    return Target(Path(text))
+
+
+def admit(settings: Settings, target: Target, document: object) -> Candidate:
+    """Admit a workflow and an input. Main thread only.
+
+    Raises BundleError (FILE_NOT_FOUND, SYNTAX_ERROR, …) and RenderError (IMPORT_FAILED,
+    ENVIRONMENT_MISSING, WORKFLOW_NOT_FOUND, WORKFLOW_AMBIGUOUS, INPUT_INVALID, RENDER_*).
+    """
+    bundle = build(target.file)
+    with renderer_of(settings, bundle) as renderer:
+        admission = renderer.admit(target.workflow, document)
+    checkout = find_checkout(bundle.root)
+    return Candidate(target, bundle, checkout, admission.workflow, admission.input)
+
+
+def graph(settings: Settings, target: Target, document: object) -> Json:
+    """Give the structure of the first frame that an input would get. Raises as `admit`."""
+    with renderer_of(settings, build(target.file)) as renderer:
+        return renderer.graph(target.workflow, document)
+
+
+@contextmanager
+def renderer_of(settings: Settings, bundle: Bundle) -> Generator[Renderer]:
+    """A renderer child that has the bundle at hand, unpacked in the home folder."""
+
+    def stored(_: str) -> Stored:
+        return Stored(bundle.manifest, pack(bundle.contents))
+
+    folder = ensure(stored, settings.home, bundle.source_hash)
+    with open_renderer(folder, RenderSettings.of(settings)) as renderer:
+        yield renderer

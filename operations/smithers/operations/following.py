@@ -1,0 +1,180 @@
+"""Follow a run until it ends, parks, or the follower is asked to leave; lend it a fleet meanwhile.
+
+What is seen is told to an `Audience`; how it is shown is its business.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+from typing import Final, Protocol
+
+import structlog
+
+from smithers.operations.fleet import LocalFleet
+from smithers.operations.interrupts import Interrupts
+from smithers.operations.results import EventLine
+from smithers.operations.serving import is_dead, serving
+from smithers.process.link import DatabaseAwayError, DatabaseState, Link
+from smithers.sql import reads
+from smithers.sql.rows import Json
+from smithers.workflow.states import ENDED_RUNS, RunStatus
+
+PAGE: Final = 500
+_SHORTEST: Final = 0.05
+_LONGEST: Final = 1.0
+_LONGEST_IN_TIME: Final = 2.0
+_PERSONS: Final = frozenset({"paused", "waiting-approval", "waiting-event"})
+_TIMES: Final = frozenset({"waiting-timer", "waiting-quota"})
+
+
+class Notice(StrEnum):
+    """What happens around a run, beside its events."""
+
+    FLEET_STARTED = "fleet-started"
+    FLEET_VANISHED = "fleet-vanished"
+    WAITS_FOR_LEASE = "waits-for-lease"
+    DATABASE_AWAY = "database-away"
+    DATABASE_BACK = "database-back"
+
+
+class Audience(Protocol):
+    """Who is told what a follower sees."""
+
+    def event(self, event: EventLine) -> None:
+        """An entry of the run's log."""
+
+    def notice(self, notice: Notice, detail: str) -> None:
+        """Something around the run."""
+
+
+class End(StrEnum):
+    """Why a follower stopped following."""
+
+    ENDED = "ended"
+    PARKED = "parked"
+    INTERRUPTED = "interrupted"
+
+
+@dataclass(slots=True)
+class Follower:
+    """Follows one run. `fleet` is started when nobody serves the database; main thread only."""
+
+    run_id: str
+    link: Link
+    fleet: LocalFleet
+    audience: Audience
+    interrupts: Interrupts
+    park: bool = False
+    since: int = 0
+    _pause: float = _SHORTEST
+    _served: bool = False
+    _away: bool = False
+    _told_left: int | None = None
+
+    def follow(self) -> End:
+        """Look until there is an end. Raises OperationError (FLEET_FAILED), psycopg.Error."""
+        while not self.interrupts.stop:
+            try:
+                end = self._look()
+            except DatabaseAwayError as error:
+                end = None
+                self._tell_away(str(error))
+                self._pause = max(self._pause, self.link.pause())
+            if end is not None:
+                return end
+            if self.fleet.running:
+                self.fleet.tend()
+            self.interrupts.wake.wait(self._pause)
+        return End.INTERRUPTED
+
+    def _look(self) -> End | None:
+        with self.link.connection() as connection:
+            watch = reads.read_watch(connection, self.run_id, since=self.since, limit=PAGE)
+        assert watch is not None, "a run is never deleted while it is followed"
+        self._tell_back()
+        events: list[Json] = watch["events"]
+        for event in events:
+            self.audience.event(_line(event))
+            self.since = event["seq"]
+        if len(events) == PAGE:
+            self._pause = 0.0
+            return None
+        end = self._judge(watch)
+        if end is None:
+            self._lend(watch)
+            self._pace(watch, busy=bool(events))
+        return end
+
+    def _judge(self, watch: Json) -> End | None:
+        status = str(watch["status"])
+        if RunStatus(status) in ENDED_RUNS:
+            return End.ENDED
+        if status in _PERSONS or (status == "waiting-quota" and watch["resets_at"] is None):
+            return End.PARKED
+        return End.PARKED if self.park and status in _TIMES else None
+
+    def _lend(self, watch: Json) -> None:
+        """Start a fleet when nobody else serves, and say when a dead owner's lease holds it up."""
+        processes: list[Json] = watch["processes"]
+        self._tell_lease(watch, processes)
+        if self.fleet.running:
+            return
+        if serving(processes).serves():
+            self._served = True
+            return
+        if self._served:
+            self.audience.notice(Notice.FLEET_VANISHED, "")
+        self.fleet.start()
+        self.audience.notice(Notice.FLEET_STARTED, str(self.fleet.log))
+
+    def _tell_lease(self, watch: Json, processes: list[Json]) -> None:
+        gone = [each for each in processes if each["id"] == watch["owner"] and is_dead(each)]
+        left = watch["owner_left"]
+        if not gone or left is None or left <= 0:
+            return
+        seconds = int(left) + 1
+        if self._told_left is None or seconds <= self._told_left - 5:
+            self._told_left = seconds
+            words = f"{watch['owner_label']} is gone: {seconds} s of its lease are left"
+            self.audience.notice(Notice.WAITS_FOR_LEASE, words)
+
+    def _pace(self, watch: Json, *, busy: bool) -> None:
+        longest = _LONGEST_IN_TIME if watch["status"] in _TIMES else _LONGEST
+        self._pause = _SHORTEST if busy else min(longest, max(self._pause, _SHORTEST / 2) * 2)
+
+    def heard(self) -> None:
+        """A notification came: something may have changed. For any thread."""
+        self._pause = _SHORTEST
+        self.interrupts.wake.set()
+
+    def _tell_away(self, why: str) -> None:
+        if not self._away:
+            self._away = True
+            self.audience.notice(Notice.DATABASE_AWAY, why)
+
+    def _tell_back(self) -> None:
+        if self._away:
+            self._away = False
+            self.audience.notice(Notice.DATABASE_BACK, "")
+
+
+def _line(event: Json) -> EventLine:
+    return EventLine(**{**event, "at": datetime.fromisoformat(event["at"])})
+
+
+class Unlogged(DatabaseState):
+    """A state that nobody logs: the follower tells its audience itself."""
+
+    def __init__(self) -> None:
+        super().__init__(structlog.get_logger())
+
+    def up(self) -> None:
+        """A connection was made."""
+        self.is_up = True
+
+    def down(self, error: BaseException) -> None:
+        """A connection was lost."""
+        del error
+        self.is_up = False
