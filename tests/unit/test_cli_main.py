@@ -60,12 +60,12 @@ def test_help_lists_every_command_and_none_is_missing(run: Run) -> None:
     code, out, err = run("--help")
     assert (code, err) == (0, "")
     for name, (target, text) in cli.COMMANDS.items():
-        assert name in out
+        assert (f"  {name} " in out) == bool(text), "one without words is for the engine itself"
         module, _, attribute = target.partition(":")
         found = getattr(importlib.import_module(module), attribute)
         assert isinstance(found, click.Command)
         assert found.name == name
-        assert text.endswith(".")
+        assert not text or text.endswith(".")
 
 
 def test_version(run: Run) -> None:

@@ -62,7 +62,7 @@ def plain(value: object) -> object:
         case Path() | UUID():
             return str(value)
         case set() | frozenset():
-            return sorted(value, key=str)  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
+            return sorted(value, key=str)
         case _ if is_dataclass(value) and not isinstance(value, type):
             return asdict(value)
         case _:

@@ -45,8 +45,8 @@ def _tool_table(path: Path) -> Mapping[str, object] | None:
     except (OSError, UnicodeDecodeError):
         return None
     tool = _read(path).get("tool")
-    table: object = tool.get("smithers") if isinstance(tool, dict) else None  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
-    return table if isinstance(table, dict) else None  # pyright: ignore[reportUnknownVariableType]
+    table: object = tool.get("smithers") if isinstance(tool, dict) else None
+    return table if isinstance(table, dict) else None
 
 
 def _read(path: Path) -> dict[str, object]:
