@@ -1,6 +1,8 @@
-"""Apply a decision that settles to the facts, in memory: what the database will hold."""
+"""Apply a decision to the facts, in memory: what the database will hold."""
 
 from __future__ import annotations
+
+from datetime import timedelta
 
 from smithers.workflow.decision import Decision
 from smithers.workflow.facts import Facts
@@ -21,7 +23,9 @@ def apply(tree: Tree, facts: Facts, decision: Decision) -> Facts:
 
     for move in decision.moves:
         row = change(move.key, move.new)
-        rows[move.key] = row._replace(error=move.error, detail=move.detail or row.detail)
+        due_at = None if move.due_in is None else facts.now + timedelta(seconds=move.due_in)
+        detail = move.detail or row.detail
+        rows[move.key] = row._replace(error=move.error, detail=detail, due_at=due_at)
     for static in decision.statics:
         rows[static.key] = change(static.key, NodeState.FINISHED)
     for ready in decision.ready:
