@@ -395,7 +395,8 @@ def test_a_path_too_long_for_a_socket_uses_a_private_folder(new_home: NewHome) -
     assert folder.stat().st_mode & 0o777 == 0o700
     assert folder.stat().st_uid == (home / "pg").stat().st_uid
     stop_server(home)
-    folder.rmdir()
+    assert not folder.exists()
+    assert ensure_running(home, FAST) == dsn
 
 
 def test_a_socket_folder_that_others_can_enter_is_refused(new_home: NewHome) -> None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import os
 import stat
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import quote
@@ -121,3 +122,9 @@ class Place:
                 details={"path": str(folder), "owner": found.st_uid, "expected": uid},
                 hint="remove it, or set SMITHERS_HOME to a shorter path",
             )
+
+    def drop_socket_dir(self) -> None:
+        """Remove the socket's folder of a stopped server, if it isn't the data directory."""
+        if self.socket_dir != self.data:
+            with suppress(OSError):
+                self.socket_dir.rmdir()

@@ -211,6 +211,7 @@ def stop_server(home: Path) -> bool:
             with suppress(ProcessLookupError):
                 os.kill(pid, how)
             if _wait_until_gone(pid, STOP_SECONDS):
+                place.drop_socket_dir()
                 return True
     raise DatabaseUnavailable(f"the embedded Postgres (pid {pid}) doesn't stop")
 
