@@ -1,255 +1,18 @@
 """A second opinion on plans: what a tree means, said as slowly and plainly as possible.
 
-Trees are generated as `Spec`s from bytes. `expect` says by brute force what a plan must
-decide for given rows: every question is answered by looking at the whole tree again.
-`ideal` says how a run must end. Nothing here uses the planner.
+`Oracle.expect` says by brute force what a plan must decide for given rows: every question is
+answered by looking at the whole tree again. Nothing here uses the planner.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any
 
-from pydantic import BaseModel
+from support.workflow_trees import Chain, Key, Spec, chains_of, signal_name, walk
 
-from smithers.workflow import (
-    Approval,
-    HumanTask,
-    Loop,
-    Node,
-    Parallel,
-    Ref,
-    Sequence,
-    Task,
-    Timer,
-    WaitForEvent,
-)
-
-Key = tuple[str, int]
-Chain = tuple[str, ...]
 DONE = {"finished", "skipped"}
 WAITS = ("waiting-approval", "waiting-event", "waiting-quota", "waiting-timer")
-
-
-class Out(BaseModel):
-    """The output of every task."""
-
-    n: int = 0
-
-
-class Answer(BaseModel):
-    """The output of every human task."""
-
-    text: str
-
-
-def work() -> Out:
-    """Stand for a task's function."""
-    raise NotImplementedError
-
-
-# ── trees from bytes ──
-
-
-class Bits:
-    """A stream of small numbers; when it has run dry it gives zeros, which mean little trees."""
-
-    def __init__(self, data: bytes) -> None:
-        self.data, self.at = data, 0
-
-    def next(self, below: int) -> int:
-        """Give a number below a bound."""
-        byte = self.data[self.at] if self.at < len(self.data) else 0
-        self.at += 1
-        return byte % below
-
-    def chance(self, one_in: int) -> bool:
-        """Say yes now and then; never when it has run dry."""
-        return self.next(one_in) == one_in - 1
-
-    @property
-    def dry(self) -> bool:
-        """Whether all bytes are used."""
-        return self.at >= len(self.data)
-
-
-@dataclass
-class Spec:
-    """One node of a generated tree."""
-
-    kind: str
-    id: str
-    children: list[Spec] = field(default_factory=list["Spec"])
-    deps: list[str] = field(default_factory=list[str])
-    skip: bool = False
-    tolerant: bool = False
-    ask: bool = False
-    cap: int | None = None
-    until: int = 1
-    max: int = 3
-    fail_on_max: bool = False
-    priority: int = 0
-    timeout: bool = False
-    when: str | None = None
-    fate: int = 0
-
-    @property
-    def is_leaf(self) -> bool:
-        """Whether it has no children."""
-        return self.kind not in ("seq", "par", "loop")
-
-
-LEAVES = ("task", "task", "task", "task", "static", "approval", "event", "timer", "human")
-
-
-def tree(data: bytes, *, depth: int = 3) -> Spec:
-    """Make a tree of bytes."""
-    bits = Bits(data)
-    counter = iter(range(10_000))
-    root = Spec("seq", "root", [_node(bits, counter, depth) for _ in range(1 + bits.next(4))])
-    chains = dict(_chains(root))
-    names = [spec.id for spec, _ in walk(root) if spec.kind not in ("seq", "par")]
-    for spec, _ in list(walk(root)):
-        if spec.kind in ("seq", "par"):
-            continue
-        if bits.chance(4):
-            spec.deps.append([*names, "ghost"][bits.next(len(names) + 1)])
-        peers = [n for n in names if chains[n] == chains[spec.id] and n[0] == "t" and n != spec.id]
-        if spec.is_leaf and peers and bits.chance(8):
-            spec.when = peers[bits.next(len(peers))]
-    return root
-
-
-def _node(bits: Bits, counter: Iterator[int], depth: int) -> Spec:
-    shape = bits.next(10)
-    if depth == 0 or bits.dry or shape < 5:
-        return _leaf(bits, counter)
-    count = bits.next(4) + (0 if bits.chance(6) else 1)
-    number = next(counter)
-    children = [_node(bits, counter, depth - 1) for _ in range(count)]
-    if shape < 7:
-        return Spec("seq", f"s{number}", children)
-    if shape < 8:
-        return Spec("par", f"p{number}", children, cap=[None, None, 1, 2][bits.next(4)])
-    return Spec(
-        "loop",
-        f"l{number}",
-        children,
-        until=1 + bits.next(4),
-        max=1 + bits.next(4),
-        fail_on_max=bits.chance(8),
-    )
-
-
-def _leaf(bits: Bits, counter: Iterator[int]) -> Spec:
-    kind = LEAVES[bits.next(len(LEAVES))]
-    return Spec(
-        kind,
-        f"{'t' if kind in ('task', 'static') else kind}{next(counter)}",
-        skip=bits.chance(9),
-        tolerant=bits.chance(6),
-        ask=kind == "task" and bits.chance(8),
-        priority=[0, 0, 0, 1][bits.next(4)],
-        timeout=bits.chance(3),
-        fate=bits.next(12),
-    )
-
-
-def walk(spec: Spec, chain: Chain = ()) -> Iterator[tuple[Spec, Chain]]:
-    """Give every node with the loops around it, in document order."""
-    yield spec, chain
-    inner = (*chain, spec.id) if spec.kind == "loop" else chain
-    for child in spec.children:
-        yield from walk(child, inner)
-
-
-def _chains(root: Spec) -> Iterator[tuple[str, Chain]]:
-    for spec, chain in walk(root):
-        yield spec.id, chain
-
-
-def build(spec: Spec, passes: Mapping[str, int], shown: Mapping[str, bool]) -> Node | None:
-    """Give the author's node; `passes` are the loops' pass numbers, `shown` the mounted leaves."""
-    if not shown.get(spec.id, True):
-        return None
-    children = [build(child, passes, shown) for child in spec.children]
-    match spec.kind:
-        case "seq":
-            return Sequence(*children)
-        case "par":
-            return Parallel(*children, max_concurrency=spec.cap)
-        case "loop":
-            return Loop(
-                spec.id,
-                *children,
-                until=passes.get(spec.id, 0) + 1 >= spec.until,
-                max_iterations=spec.max,
-                on_max="fail" if spec.fail_on_max else "return-last",
-                depends_on=spec.deps,
-            )
-        case _:
-            return leaf_of(spec)
-
-
-def leaf_of(spec: Spec) -> Ref[BaseModel]:
-    """Give the author's task or wait."""
-    skip, deps, tolerant = spec.skip, spec.deps, spec.tolerant
-    timeout = 60.0 if spec.timeout else None
-    match spec.kind:
-        case "task":
-            return Task(
-                spec.id,
-                Out,
-                run=work,
-                skip_if=skip,
-                depends_on=deps,
-                continue_on_fail=tolerant,
-                needs_approval=spec.ask,
-                priority=spec.priority,
-            )
-        case "static":
-            return Task(
-                spec.id,
-                Out,
-                value=Out(n=1),
-                skip_if=skip,
-                depends_on=deps,
-                continue_on_fail=tolerant,
-            )
-        case "approval":
-            return Approval(
-                spec.id, timeout=timeout, skip_if=skip, depends_on=deps, continue_on_fail=tolerant
-            )
-        case "human":
-            return HumanTask(
-                spec.id,
-                Answer,
-                prompt="?",
-                timeout=timeout,
-                skip_if=skip,
-                depends_on=deps,
-                continue_on_fail=tolerant,
-            )
-        case "event":
-            return WaitForEvent(
-                spec.id,
-                name=signal_name(spec),
-                timeout=timeout,
-                skip_if=skip,
-                depends_on=deps,
-                continue_on_fail=tolerant,
-            )
-        case _:
-            return Timer(spec.id, 60, skip_if=skip, depends_on=deps, continue_on_fail=tolerant)
-
-
-def signal_name(spec: Spec) -> str:
-    """Give the signal that an event waits for: a few share one."""
-    return f"sig{spec.fate % 2}"
-
-
-# ── rows, as the oracle sees them ──
 
 
 @dataclass
@@ -315,7 +78,7 @@ class Oracle:
 
     def __init__(self, world: World) -> None:
         self.world = world
-        self.chains = dict(_chains(world.root))
+        self.chains = dict(chains_of(world.root))
         self.specs = {spec.id: spec for spec, _ in walk(world.root)}
         self.parents = {
             child.id: (spec, at)
@@ -378,9 +141,9 @@ class Oracle:
     def may_begin(self, spec: Spec) -> bool:
         """Say whether nothing stands before a node."""
         for parent, at in self.ancestors(spec):
-            if parent.kind in ("seq", "loop"):
-                if not all(self.done(sibling) for sibling in parent.children[:at]):
-                    return False
+            before = parent.children[:at] if parent.kind in ("seq", "loop") else []
+            if not all(self.done(sibling) for sibling in before):
+                return False
             if parent.kind == "loop" and self.state(parent) != "finished":
                 if self.state(parent) != "pending":
                     return False
@@ -426,9 +189,10 @@ class Oracle:
             elif self.state(spec) == "cancelled":
                 found.moves.add((self.key(spec), "cancelled", "pending"))
             elif self.state(spec) == "pending" and self.may_begin(spec):
-                self._judge(spec, found)
+                self.judge(spec, found)
 
-    def _judge(self, loop: Spec, found: Expectation) -> None:
+    def judge(self, loop: Spec, found: Expectation) -> None:
+        """Decide about a loop, if its pass is done."""
         body = [each for child in loop.children for each in self.rowed(child)]
         key = self.key(loop)
         until = key[1] + 1 >= loop.until
@@ -463,32 +227,27 @@ class Oracle:
     def _verdict(
         self, spec: Spec, key: Key, cell: Cell, found: Expectation, inbox: list[tuple[int, str]]
     ) -> str | None:
-        fact = cell.fact
-        if spec.kind == "approval" or spec.ask:
-            if fact in ("denied", "expired"):
-                return "failed"
-            if fact == "approved":
-                if spec.kind == "approval":
-                    return "finished"
-                return "pending" if cell.state == "waiting-approval" else None
-            return None
-        if spec.kind == "static":
-            if cell.state == "pending":
-                found.statics.add(key)
-            return None
-        if spec.kind == "human":
-            return {"good": "finished", "bad": "failed", "expired": "failed"}.get(fact or "")
-        if spec.kind == "timer":
-            return "finished" if fact == "fired" else None
-        if spec.kind == "event":
-            if fact == "consumed":
+        """Say what people, signals and the clock make of a node."""
+        if spec.ask or spec.kind == "approval":
+            passed = "finished" if spec.kind == "approval" else "pending"
+            new = {"approved": passed, "denied": "failed", "expired": "failed"}.get(cell.fact or "")
+            return None if new == cell.state else new
+        match spec.kind, cell.fact:
+            case ("static", _):
+                found.statics |= {key} if cell.state == "pending" else set()
+            case ("human", "good") | ("timer", "fired") | ("event", "consumed"):
                 return "finished"
-            for each in inbox:
-                if each[1] == signal_name(spec):
+            case ("human", "bad" | "expired"):
+                return "failed"
+            case ("event", fact):
+                for each in [each for each in inbox if each[1] == signal_name(spec)][:1]:
                     inbox.remove(each)
                     found.consumed[key] = each[0]
                     return "finished"
-            return "failed" if cell.state == "waiting-event" and fact == "expired" else None
+                over = fact == "expired" and cell.state == "waiting-event"
+                return "failed" if over else None
+            case _:
+                pass
         return None
 
     def _act(self, found: Expectation) -> None:
@@ -545,101 +304,3 @@ class Oracle:
             if wait in after.values():
                 return wait
         return "finished" if self.done(self.world.root) else "failed"
-
-
-# ── how a run must end ──
-
-
-@dataclass
-class Ending:
-    """The end of a run: `done` are finished keys, for a run that doesn't fail."""
-
-    status: str
-    stuck: bool = False
-    done: set[Key] = field(default_factory=set[Key])
-    skipped: set[Key] = field(default_factory=set[Key])
-
-
-def fails(spec: Spec) -> bool:
-    """Say whether a leaf is fated to fail when it runs or is asked."""
-    return spec.fate == 11 and spec.kind in ("task", "approval", "human")
-
-
-def ideal(root: Spec) -> Ending:
-    """Let everything happen that can, failures blocking only what is behind them."""
-    world = World(root, {})
-    oracle = Oracle(world)
-    while True:
-        shown = [s for s in oracle.rowed(root) if is_shown(oracle, s)]
-        for spec in shown:
-            world.cells.setdefault(oracle.key(spec), Cell("pending"))
-        changed = False
-        hidden = {s.id for s in oracle.rowed(root)} - {s.id for s in shown}
-        trimmed = Oracle(World(_without(root, hidden), world.cells))
-        for spec in [s for s in trimmed.rowed(trimmed.world.root) if trimmed.state(s) == "pending"]:
-            if not trimmed.may_begin(spec):
-                continue
-            changed |= _happen(spec, trimmed)
-            if spec.kind == "loop" and changed:
-                break  # keys have changed
-        if not changed:
-            return _ending(trimmed)
-
-
-def _happen(spec: Spec, oracle: Oracle) -> bool:
-    world, key = oracle.world, oracle.key(spec)
-    if spec.is_leaf:
-        bad = "failed" if fails(spec) else "finished"
-        world.cells[key] = Cell("skipped" if spec.skip else bad)
-        return True
-    found = Expectation()
-    oracle._judge(spec, found)
-    for moved, _, new in found.moves:
-        world.cells[moved] = Cell(new)
-    for fresh in found.advanced:
-        world.cells[fresh] = Cell("pending")
-    return bool(found.moves)
-
-
-def _ending(oracle: Oracle) -> Ending:
-    if oracle.failures():
-        return Ending("failed")
-    if not oracle.done(oracle.world.root):
-        return Ending("failed", stuck=True)
-    cells = oracle.world.cells.items()
-    return Ending(
-        "finished",
-        done={key for key, cell in cells if cell.state == "finished"},
-        skipped={key for key, cell in cells if cell.state == "skipped"},
-    )
-
-
-def is_shown(oracle: Oracle, spec: Spec) -> bool:
-    """Say whether a conditional leaf is mounted: what it asks for has an output."""
-    if spec.when is None:
-        return True
-    return oracle.state(oracle.specs[spec.when]) == "finished"
-
-
-def _without(spec: Spec, hidden: set[str]) -> Spec:
-    children = [_without(child, hidden) for child in spec.children if child.id not in hidden]
-    return Spec(**{**vars(spec), "children": children})
-
-
-def describe(value: Any) -> str:
-    """Give a tree in a few lines, for failing examples."""
-    lines: list[str] = []
-
-    def add(spec: Spec, depth: int) -> None:
-        plain = Spec(spec.kind, spec.id)
-        options = {
-            name: each
-            for name, each in vars(spec).items()
-            if name != "children" and each != getattr(plain, name)
-        }
-        lines.append(f"{'  ' * depth}{spec.kind} {spec.id} {options or ''}")
-        for child in spec.children:
-            add(child, depth + 1)
-
-    add(value, 0)
-    return "\n".join(lines)

@@ -9,23 +9,20 @@ from hypothesis import strategies as st
 
 from smithers.workflow import Ctx, Node, NoInput, Workflow, workflow
 from smithers.workflow.frame import reconstruct
-from support.workflow_oracle import (
+from support.workflow_ideal import Ending, fails, ideal
+from support.workflow_oracle import Cell, Oracle
+from support.workflow_oracle import World as Rows
+from support.workflow_trees import (
     Bits,
-    Cell,
-    Ending,
     Key,
-    Oracle,
     Spec,
     build,
     describe,
-    fails,
-    ideal,
     leaf_of,
     signal_name,
     tree,
     walk,
 )
-from support.workflow_oracle import World as Rows
 from support.workflow_world import World
 
 STEPS = 600

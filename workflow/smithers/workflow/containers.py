@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal
 
@@ -98,7 +99,7 @@ class Loop(Container):
         until: Condition,
         max_iterations: int = LOOP_MAX,
         on_max: OnMax = "return-last",
-        depends_on: Dependency | tuple[Dependency, ...] | list[Dependency] = (),
+        depends_on: Dependency | Iterable[Dependency] = (),
     ) -> None:
         what = f"Loop {check_loop_id(name)!r}"
         if on_max not in ("return-last", "fail"):
