@@ -33,7 +33,7 @@ def ideal(root: Spec) -> Ending:
             world.cells.setdefault(oracle.key(spec), Cell("pending"))
         changed = False
         hidden = {s.id for s in oracle.rowed(root)} - {s.id for s in shown}
-        trimmed = Oracle(World(_without(root, hidden), world.cells))
+        trimmed = Oracle(World(without(root, hidden), world.cells))
         for spec in [s for s in trimmed.rowed(trimmed.world.root) if trimmed.state(s) == "pending"]:
             if not trimmed.may_begin(spec):
                 continue
@@ -79,6 +79,7 @@ def is_shown(oracle: Oracle, spec: Spec) -> bool:
     return oracle.state(oracle.specs[spec.when]) == "finished"
 
 
-def _without(spec: Spec, hidden: set[str]) -> Spec:
-    children = [_without(child, hidden) for child in spec.children if child.id not in hidden]
+def without(spec: Spec, hidden: set[str]) -> Spec:
+    """Give the tree without some of its leaves."""
+    children = [without(child, hidden) for child in spec.children if child.id not in hidden]
     return replace(spec, children=children)

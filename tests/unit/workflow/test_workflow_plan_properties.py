@@ -27,7 +27,7 @@ from smithers.workflow.snapshot import (
 from smithers.workflow.states import NODE_MOVES, NodeKind, NodeState
 from smithers.workflow.tree import Tree
 from support.workflow_oracle import Cell, Expectation, Oracle, World
-from support.workflow_trees import Bits, Key, Spec, build, describe, tree, walk
+from support.workflow_trees import Bits, Key, Spec, build, describe, streams, tree, walk
 from support.workflow_world import START
 
 KINDS = {"task": NodeKind.COMPUTE, "loop": NodeKind.LOOP}
@@ -63,8 +63,8 @@ MANY = settings(
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
 )
 
-trees = st.binary(min_size=4, max_size=90)
-rows = st.binary(min_size=0, max_size=60)
+trees = streams(100)
+rows = streams(70)
 
 
 def random_rows(root: Spec, data: bytes) -> World:
@@ -171,7 +171,7 @@ def seen(decision: Decision) -> Expectation:
 
 
 @given(trees, rows)
-@settings(MANY, max_examples=1500 * SCALE)
+@settings(MANY, max_examples=4000 * SCALE)
 def test_the_planner_agrees_with_the_oracle(shape: bytes, states: bytes) -> None:
     root = tree(shape)
     world = random_rows(root, states)
