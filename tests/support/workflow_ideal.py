@@ -37,9 +37,9 @@ def ideal(root: Spec) -> Ending:
         for spec in [s for s in trimmed.rowed(trimmed.world.root) if trimmed.state(s) == "pending"]:
             if not trimmed.may_begin(spec):
                 continue
-            changed |= _happen(spec, trimmed)
-            if spec.kind == "loop" and changed:
-                break  # keys have changed
+            changed = _happen(spec, trimmed)
+            if changed:
+                break  # the tree has changed
         if not changed:
             return _ending(trimmed)
 

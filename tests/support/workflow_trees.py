@@ -117,10 +117,22 @@ def tree(data: bytes, *, depth: int = 3) -> Spec:
             inside = [name for name in names if len(chains[name]) > len(chains[spec.id])]
             choices = inside if inside and bits.chance(2) else [*names, "ghost"]
             spec.deps.append(choices[bits.next(len(choices))])
-        peers = [n for n in names if chains[n] == chains[spec.id] and n[0] == "t" and n != spec.id]
-        if spec.is_leaf and peers and bits.chance(8):
-            spec.when = peers[bits.next(len(peers))]
+    for spec, _ in walk(root):
+        _conditions(spec, bits)
     return root
+
+
+def _conditions(parent: Spec, bits: Bits) -> None:
+    """Let leaves of a sequence appear when an earlier task of it has an output.
+
+    Anywhere else it would depend on the order of events whether they come in time.
+    """
+    earlier: list[str] = []
+    for child in parent.children if parent.kind in ("seq", "loop") else []:
+        if child.is_leaf and earlier and bits.chance(5):
+            child.when = earlier[bits.next(len(earlier))]
+        if child.kind in ("task", "static"):
+            earlier.append(child.id)
 
 
 def _node(bits: Bits, counter: Iterator[int], depth: int) -> Spec:
@@ -133,7 +145,7 @@ def _node(bits: Bits, counter: Iterator[int], depth: int) -> Spec:
     if shape < 7:
         return Spec("seq", f"s{number}", children)
     if shape < 8:
-        return Spec("par", f"p{number}", children, cap=[None, None, 1, 2][bits.next(4)])
+        return Spec("par", f"p{number}", children, cap=[None, 1, 1, 2][bits.next(4)])
     return Spec(
         "loop",
         f"l{number}",

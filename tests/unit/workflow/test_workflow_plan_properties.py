@@ -82,6 +82,9 @@ def random_rows(root: Spec, data: bytes) -> World:
     for spec, chain in walk(root):
         if spec.is_leaf and bits.next(5) != 0:
             world.cells[world.key(spec, chain)] = random_cell(spec, bits)
+    for number in range(bits.next(3)):
+        # What an earlier render has mounted, and this one hasn't.
+        world.cells[f"gone{number}", 0] = random_cell(Spec("task", "gone"), bits)
     for seq in range(bits.next(4)):
         world.signals.append((seq + 1, f"sig{bits.next(2)}"))
     return world
@@ -113,7 +116,7 @@ def facts(world: World, order: int = 0) -> Facts:
     timers: dict[Key, TimerRow] = {}
     events: dict[Key, object] = {}
     for key, cell in world.cells.items():
-        spec = specs.get(key)
+        spec = specs.get(key, Spec("task", "gone") if key[0].startswith("gone") else None)
         kind = KINDS.get(spec.kind) if spec else NodeKind.LOOP
         due_at = START + timedelta(seconds=cell.due) if cell.due else None
         expired = cell.fact == "expired" and spec is not None and spec.kind == "event"

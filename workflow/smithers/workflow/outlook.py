@@ -37,7 +37,7 @@ def status_of(tree: Tree, facts: Facts, changed: States) -> RunStatus:
             return RunStatus.RUNNING
         if state in WAITING_NODES:
             waiting.add(state)
-        done = done and (item.key not in changed) and is_done(item, facts)
+        done = done and is_done(item, facts)
     for state in WAITING_NODES:
         if state in waiting:
             return RunStatus(state)
