@@ -8,7 +8,7 @@ from collections.abc import Callable, Generator
 from datetime import timedelta
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, LiteralString
 
 import pytest
 
@@ -130,7 +130,7 @@ class Bench:
 
         until(more, seconds=60)
 
-    def one(self, query: str, *params: object) -> Any:
+    def one(self, query: LiteralString, *params: object) -> Any:
         row = self.conn.execute(query, params).fetchone()
         return None if row is None else row[0]
 
@@ -268,6 +268,19 @@ def test_sigterm_hands_the_runs_back_and_leaves_nothing(bench: Bench) -> None:
     until(partial(none_alive, children))
     bench.fleet.start("scheduler")
     bench.ends("r1", "finished")
+
+
+def test_a_second_sigterm_does_not_wait_for_a_render(bench: Bench) -> None:
+    bench.fleet.settings["SMITHERS_RENDER_TIMEOUT_SECONDS"] = "600"
+    scheduler = bench.fleet.start("scheduler")
+    bench.start("hung", HEAD + "    time.sleep(3600)\n")
+    until(lambda: children_of(scheduler.pid))
+    scheduler.send(signal.SIGTERM)
+    assert scheduler.alive()
+    scheduler.send(signal.SIGTERM)
+    assert scheduler.process.wait(20) == 0
+    assert bench.owner("hung") is None
+    assert status(bench.conn, "hung") == "running"
 
 
 def test_another_scheduler_goes_on_after_a_kill(bench: Bench) -> None:

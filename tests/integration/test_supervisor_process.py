@@ -12,6 +12,7 @@ import urllib.request
 from collections.abc import Generator
 from datetime import timedelta
 from pathlib import Path
+from typing import LiteralString
 from uuid import uuid4
 
 import pytest
@@ -48,8 +49,8 @@ def lose_attempts(conn: Connection, run_id: str, count: int) -> None:
     factory.claim(conn, factory.register(conn, "worker"), limit=count, lease=EXPIRED)
 
 
-def count(conn: Connection, query: str) -> int:
-    row = conn.execute(query).fetchone()
+def count(conn: Connection, query: LiteralString, *params: object) -> int:
+    row = conn.execute(query, params).fetchone()
     assert row is not None
     return int(row[0])
 
@@ -65,9 +66,11 @@ def test_three_supervisors_repair_each_thing_once(fleet: Fleet, conn: Connection
     factory.take(conn, dead, "r2")
     members = [fleet.start("supervisor", "--name", f"s{n}") for n in range(3)]
     until(lambda: abandoned(conn) == 50)
-    until(lambda: count(conn, f"select count(*) from smithers.run_state where owner = {dead}") == 0)
     until(
-        lambda: count(conn, f"select count(stopped_at) from smithers.processes where id = {dead}")
+        lambda: count(conn, "select count(*) from smithers.run_state where owner = %s", dead) == 0
+    )
+    until(
+        lambda: count(conn, "select count(stopped_at) from smithers.processes where id = %s", dead)
     )
     for member in members:
         member.send(signal.SIGTERM)

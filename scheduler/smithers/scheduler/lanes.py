@@ -6,9 +6,9 @@ behind it for longer than a moment get a spare lane, so that it costs nobody els
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from time import monotonic
 from typing import Final
 
 from structlog.typing import FilteringBoundLogger
@@ -53,7 +53,7 @@ class Lanes:
 
     def tend(self) -> None:
         """Open lanes for runs that wait; end those that nobody has needed for a while."""
-        now = time.monotonic()
+        now = monotonic()
         for version in self._versions.values():
             for lane in [lane for lane in version.lanes if not lane.alive()]:
                 self._log.error("lane-died", source_hash=lane.source_hash)
@@ -86,9 +86,9 @@ class Lanes:
         """End all lanes; those that are busy for longer than `seconds` lose their renderer."""
         for source_hash in list(self._versions):
             self._close(source_hash)
-        deadline = time.monotonic() + seconds
+        deadline = monotonic() + seconds
         for lane in self._ending:
-            if not lane.join(max(0.0, deadline - time.monotonic())):
+            if not lane.join(max(0.0, deadline - monotonic())):
                 lane.abort()
                 lane.join(1.0)
 

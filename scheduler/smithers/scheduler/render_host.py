@@ -19,9 +19,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import cast
 
-from smithers.process.channel import Channel, ChannelClosedError
+from smithers.process.channel import Channel, ChannelClosedError, FrameTooLargeError
 from smithers.process.child import enter_child
 from smithers.sql.rows import Json
+from smithers.workflow.errors import RENDER_FAILED
 
 
 def main() -> None:
@@ -49,11 +50,20 @@ def _serve(channel: Channel, answer: Callable[[Json], Json], *, memory: int) -> 
             # A leak of many renders must not fail the one that happens to be the last.
             reply["broken"] = True
         try:
-            channel.send(reply)
+            _send(channel, reply)
         except ChannelClosedError:
             break
     # User code may have left threads and exit handlers behind; nothing here needs them.
     os._exit(0)
+
+
+def _send(channel: Channel, reply: Json) -> None:
+    try:
+        channel.send(reply)
+    except (TypeError, ValueError, RecursionError, MemoryError, FrameTooLargeError) as error:
+        message = f"the frame can't be handed over: {type(error).__name__}: {error}"
+        refusal: Json = {"code": RENDER_FAILED, "message": message, "details": {}, "hint": None}
+        channel.send({"error": refusal, "broken": True})
 
 
 if __name__ == "__main__":

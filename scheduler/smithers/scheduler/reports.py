@@ -65,7 +65,7 @@ def remedy(error: Exception) -> Remedy:
             return Remedy.RETRY_SOME
         case SmithersError():
             return Remedy.FAIL
-        case DatabaseAwayError():
+        case DatabaseAwayError() | OSError():  # a full disk, no process to be had
             return Remedy.RETRY
         case psycopg.Error() if is_transient(error):
             return Remedy.RETRY

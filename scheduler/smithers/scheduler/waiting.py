@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import threading
-import time
 from collections import deque
+from time import monotonic
 
 from smithers.scheduler.advance import OwnedRun
 
@@ -20,7 +20,7 @@ class Waiting:
     def put(self, run: OwnedRun) -> None:
         """Add a run at the end."""
         with self._changed:
-            self._runs.append((run, time.monotonic()))
+            self._runs.append((run, monotonic()))
             self._changed.notify()
 
     def take(self) -> OwnedRun | None:
@@ -52,4 +52,4 @@ class Waiting:
     def oldest_wait(self) -> float:
         """Return the seconds that the first run has been waiting, 0 without one."""
         with self._changed:
-            return time.monotonic() - self._runs[0][1] if self._runs else 0.0
+            return monotonic() - self._runs[0][1] if self._runs else 0.0
