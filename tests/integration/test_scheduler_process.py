@@ -379,6 +379,19 @@ def test_three_schedulers_share_many_runs(bench: Bench) -> None:
     assert wrong == 0
 
 
+def test_many_timers_due_at_once_fire_once_each_and_never_early(bench: Bench) -> None:
+    for role in ("scheduler", "supervisor"):
+        for _ in range(3):
+            bench.fleet.start(role)
+    for number in range(60):
+        bench.start(f"r{number:02}", HEAD + "    return Sequence(Timer('nap', 2))\n")
+    for number in range(60):
+        bench.ends(f"r{number:02}", "finished")
+    assert bench.one("select count(*) from smithers.events where type = 'timer-fired'") == 60
+    assert bench.one("select min(fired_at - due_at) from smithers.timers") >= timedelta(0)
+    assert bench.one("select max(fired_at - due_at) from smithers.timers") < timedelta(seconds=8)
+
+
 def test_connections_that_die_cost_nothing(bench: Bench) -> None:
     scheduler = bench.fleet.start("scheduler")
     for number in range(3):
