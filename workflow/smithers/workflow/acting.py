@@ -117,10 +117,11 @@ def _choose(tree: Tree, facts: Facts, acts: _Acts) -> tuple[Ready, ...]:
 
 
 def _urgency(leaf: Leaf) -> int:
-    return -leaf.node.priority if isinstance(leaf.node, Task) else 0
+    return -leaf.node.policy.priority if isinstance(leaf.node, Task) else 0
 
 
 def _ready(leaf: Leaf, facts: Facts) -> Ready:
     task, row = leaf.node, facts.rows.get(leaf.key)
     assert isinstance(task, Task)
-    return Ready(leaf.key, task.queue, task.priority, row is not None and row.abandoned > 0)
+    alone = row is not None and row.abandoned > 0
+    return Ready(leaf.key, task.policy.queue, task.policy.priority, alone)

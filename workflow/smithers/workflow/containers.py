@@ -52,10 +52,8 @@ class Parallel(Container):
     def __init__(self, *children: Child, max_concurrency: int | None = None) -> None:
         _put_children(self, "Parallel", children)
         cap = max_concurrency
-        put(
-            self,
-            max_concurrency=None if cap is None else limit(cap, "max_concurrency of Parallel"),
-        )
+        checked = None if cap is None else limit(cap, "max_concurrency of Parallel")
+        put(self, "max_concurrency", checked)
 
 
 @dataclass(frozen=True, slots=True, init=False)
@@ -67,13 +65,10 @@ class Branch(Container):
     def __init__(self, when: Condition, then: Child, otherwise: Child = None) -> None:
         both = children_of("Branch", [then]), children_of("Branch", [otherwise])
         (nodes, places), offset = (both[0], 0) if when else (both[1], 1)
-        put(
-            self,
-            site=call_site(),
-            when=bool(when),
-            children=nodes,
-            places=tuple(2 * place + offset for place in places),
-        )
+        put(self, "site", call_site())
+        put(self, "when", bool(when))
+        put(self, "children", nodes)
+        put(self, "places", tuple(2 * place + offset for place in places))
 
 
 @dataclass(frozen=True, slots=True, init=False)
@@ -105,16 +100,15 @@ class Loop(Container):
         if on_max not in ("return-last", "fail"):
             raise AuthorError(INVALID_VALUE, f"on_max of {what} is {on_max!r}")
         _put_children(self, what, children)
-        put(
-            self,
-            id=name,
-            until=bool(until),
-            max_iterations=limit(max_iterations, f"max_iterations of {what}"),
-            on_max=on_max,
-            depends_on=ids_of(what, depends_on),
-        )
+        put(self, "id", name)
+        put(self, "until", bool(until))
+        put(self, "max_iterations", limit(max_iterations, f"max_iterations of {what}"))
+        put(self, "on_max", on_max)
+        put(self, "depends_on", ids_of(what, depends_on))
 
 
 def _put_children(node: Container, what: str, given: tuple[object, ...]) -> None:
     children, places = children_of(what, given)
-    put(node, site=call_site(), children=children, places=places)
+    put(node, "site", call_site())
+    put(node, "children", children)
+    put(node, "places", places)

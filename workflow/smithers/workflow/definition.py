@@ -109,7 +109,7 @@ def workflow(
     is a literal list of files that belong to the source, beside the modules it imports.
     Raises AuthorError.
     """
-    model_of("a workflow's input", input)
+    model_of("@workflow(input=…)", input)
 
     def decorate(function: Callable[[Ctx[Any]], Child]) -> Workflow:
         if inspect.iscoroutinefunction(function):

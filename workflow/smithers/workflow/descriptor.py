@@ -79,6 +79,7 @@ def _with_output(body: Mapping[str, object], output: str, what: str) -> str:
 
 
 def _task(what: str, task: Task[BaseModel], needs: tuple[NodeKey, ...]) -> dict[str, object]:
+    policy = task.policy
     target = None if task.run is None else function_target(what, task.run)
     return {
         "run": target and target.name,
@@ -97,13 +98,13 @@ def _task(what: str, task: Task[BaseModel], needs: tuple[NodeKey, ...]) -> dict[
         "agents": [agent.to_json() for agent in task.agents] or None,
         "prompt": task.prompt,
         "value": task.value,
-        "retries": task.retries,
-        "retry": task.retry.to_json(),
-        "timeout": task.timeout,
-        "heartbeat_timeout": task.heartbeat_timeout,
-        "queue": task.queue,
-        "priority": task.priority,
-        "isolate": task.isolate,
+        "retries": policy.retries,
+        "retry": policy.retry.to_json(),
+        "timeout": policy.timeout,
+        "heartbeat_timeout": policy.heartbeat_timeout,
+        "queue": policy.queue,
+        "priority": policy.priority,
+        "isolate": policy.isolate,
     }
 
 

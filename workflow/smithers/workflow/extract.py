@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import islice
-from typing import Final, cast
+from typing import Final, NamedTuple, cast
 
 from pydantic import BaseModel
 
@@ -61,8 +61,7 @@ def extract(root: Node, facts: Facts) -> Tree:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class _Place:
+class _Place(NamedTuple):
     """Where a node stands; in a `closed` loop nothing new is mounted."""
 
     path: str

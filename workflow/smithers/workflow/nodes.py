@@ -6,10 +6,11 @@ error messages and takes no part in comparison.
 
 from __future__ import annotations
 
-import inspect
+import sys
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
+from types import FrameType
 from typing import Final, Generic, Literal, TypeAlias, TypedDict, TypeVar, cast
 
 from pydantic import BaseModel
@@ -21,6 +22,8 @@ from smithers.workflow.states import NodeKind
 T_co = TypeVar("T_co", bound=BaseModel, covariant=True)
 
 CallSite: TypeAlias = tuple[str, int]
+TEXT: Final[frozenset[type]] = frozenset({str})
+PLAIN: Final[frozenset[type]] = frozenset({str, int, bool, type(None)})
 PACKAGE: Final = __name__.rpartition(".")[0]
 
 
@@ -64,10 +67,10 @@ Dependency: TypeAlias = Node | str
 
 def call_site() -> CallSite:
     """Give the file and line outside this package that is making a node."""
-    frame = inspect.currentframe()
+    # The first frames are this function and the constructor that called it.
+    frame: FrameType | None = sys._getframe(2)  # noqa: SLF001  what inspect calls, but quicker
     while frame is not None:
-        name: object = frame.f_globals.get("__name__", "")
-        if not (isinstance(name, str) and name.startswith(PACKAGE)):
+        if not frame.f_globals.get("__name__", "").startswith(PACKAGE):
             return (frame.f_code.co_filename, frame.f_lineno)
         frame = frame.f_back
     return ("", 0)
@@ -171,25 +174,26 @@ class Common(TypedDict, total=False):
     meta: Mapping[str, object]
 
 
-def put(node: Node, **values: object) -> None:
-    """Set fields of a frozen node that is being made."""
-    for name, value in values.items():
-        object.__setattr__(node, name, value)
+put: Final = object.__setattr__
+"""Sets a field of a frozen node that is being made."""
 
 
 def put_common(node: Ref[BaseModel], what: str, given: Common) -> None:
-    """Set the fields of the common keywords; raises AuthorError."""
-    depends_on = given.get("depends_on")
-    meta = given.get("meta")
-    put(
-        node,
-        site=call_site(),
-        skip_if=bool(given.get("skip_if", False)),
-        depends_on=() if depends_on is None else ids_of(what, depends_on),
-        continue_on_fail=bool(given.get("continue_on_fail", False)),
-        label=given.get("label", ""),
-        meta=jsonable(meta, f"meta of {what}") if meta else {},
-    )
+    """Set the site and the fields of the common keywords; raises AuthorError."""
+    put(node, "site", call_site())
+    if not given:
+        put(node, "skip_if", False)  # noqa: FBT003  a value, not a flag
+        put(node, "depends_on", ())
+        put(node, "continue_on_fail", False)  # noqa: FBT003
+        put(node, "label", "")
+        put(node, "meta", {})
+        return
+    depends_on, meta = given.get("depends_on"), given.get("meta")
+    put(node, "skip_if", bool(given.get("skip_if", False)))
+    put(node, "depends_on", () if depends_on is None else ids_of(what, depends_on))
+    put(node, "continue_on_fail", bool(given.get("continue_on_fail", False)))
+    put(node, "label", given.get("label", ""))
+    put(node, "meta", jsonable(meta, f"meta of {what}") if meta else {})
 
 
 def refuse_unknown(what: str, given: Iterable[str], known: Collection[str]) -> None:
@@ -200,16 +204,17 @@ def refuse_unknown(what: str, given: Iterable[str], known: Collection[str]) -> N
 
 
 def model_of(what: str, output: object) -> None:
-    """Raise AuthorError (INVALID_MODEL) if something isn't a pydantic model class."""
+    """Raise AuthorError (INVALID_MODEL) if an output isn't a pydantic model class."""
     if not (isinstance(output, type) and issubclass(output, BaseModel)):
         raise AuthorError(
-            INVALID_MODEL,
-            f"{what} is {output!r}, not a pydantic model class",
+            INVALID_MODEL, f"{what} takes a pydantic model class, and {output!r} is none"
         )
 
 
 def jsonable(value: Mapping[str, object], what: str) -> dict[str, object]:
     """Give a mapping as plain JSON data; raises AuthorError (INVALID_VALUE)."""
+    if PLAIN.issuperset(map(type, value.values())) and TEXT.issuperset(map(type, value)):
+        return dict(value)
     try:
         return cast("dict[str, object]", to_jsonable_python(dict(value)))
     except (PydanticSerializationError, TypeError, ValueError) as error:

@@ -11,11 +11,13 @@ from smithers.workflow.decision import Blocked
 from smithers.workflow.errors import DEPENDENCY_MISSING, RUN_STUCK
 from smithers.workflow.facts import Facts
 from smithers.workflow.keys import NodeKey
+from smithers.workflow.nodes import Ref
 from smithers.workflow.snapshot import NodeRow
 from smithers.workflow.states import WAITING_NODES, NodeState, RunStatus
+from smithers.workflow.tasks import Task
 from smithers.workflow.tree import Dep, Leaf, Tree
 from smithers.workflow.turns import misfits, state_of
-from smithers.workflow.waits import HumanTask, WaitForEvent
+from smithers.workflow.waits import Approval, HumanTask, WaitForEvent
 from smithers.workflow.walk import Turns, is_done
 
 States = Mapping[NodeKey, NodeState]
@@ -124,13 +126,20 @@ def _waits(leaf: Leaf, state: NodeState, row: NodeRow | None, facts: Facts) -> B
         return Blocked("event", leaf.key, words, command, due_at)
     match state:
         case NodeState.WAITING_APPROVAL:
-            title: object = getattr(node, "title", None) or getattr(node, "needs_approval", "")
-            return Blocked("approval", leaf.key, str(title), f"smithers approve {run} {at}", due_at)
+            return Blocked(
+                "approval", leaf.key, _title(node), f"smithers approve {run} {at}", due_at
+            )
         case NodeState.WAITING_QUOTA:
             return Blocked("quota", leaf.key, "the agent's quota is used up", None, due_at)
         case _:
             timer = facts.timers.get(leaf.key)
             return Blocked("timer", leaf.key, "a timer", None, timer and timer.due_at)
+
+
+def _title(node: Ref[BaseModel]) -> str:
+    if isinstance(node, Approval):
+        return node.title
+    return (node.policy.needs_approval or "") if isinstance(node, Task) else ""
 
 
 def _unfit(node: WaitForEvent[BaseModel], facts: Facts) -> str:

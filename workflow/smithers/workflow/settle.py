@@ -47,9 +47,7 @@ def settle(
         run = snapshot.run
         return FrameDoc(run.run_id, run.wanted_seq, trigger, None, stopped)
     run_input = workflow.stored_input(snapshot.run.input)
-    work = _Work(workflow, run_input, memo or Memo(), facts)
-    if before is None:
-        _check_stable_ids(workflow, facts, run_input)
+    work = _Work(workflow, run_input, memo or Memo(), facts, first=before is None)
     decision = work.run()
     return _document(work, decision, before, snapshot, trigger)
 
@@ -62,6 +60,7 @@ class _Work:
     run_input: BaseModel
     memo: Memo
     facts: Facts
+    first: bool
     tree: Tree = field(init=False)
     passes: int = 0
     moves: list[Move] = field(default_factory=list[Move])
@@ -75,6 +74,8 @@ class _Work:
         """Go on until a decision acts on the world; give it."""
         while True:
             self.tree = self.stable()
+            if self.first:
+                self.check_ids()
             decision = plan(self.tree, self.facts)
             if not decision.settles:
                 return decision
@@ -92,6 +93,14 @@ class _Work:
             self.facts = self.facts.with_chains(chains)
             if rendering.stable:
                 return rendering.tree
+
+    def check_ids(self) -> None:
+        """Render the first tree twice: ids that differ would mount new tasks for ever."""
+        self.first = False
+        again = render(self.workflow, self.facts, self.run_input).tree
+        one, other = ([item.key[0] for item in tree.items] for tree in (self.tree, again))
+        if one != other:
+            raise _unstable(self.workflow, sorted(set(one) ^ set(other)) or sorted(one))
 
     def note(self, decision: Decision) -> None:
         """Keep what a pass has settled; its nodes are mounted whatever comes after."""
@@ -193,19 +202,14 @@ def _tolerated(facts: Facts, decision: Decision) -> tuple[NodeKey, ...]:
     return tuple(sorted(key for key, row in facts.rows.items() if row.state is failed))
 
 
-def _check_stable_ids(workflow: Workflow, facts: Facts, run_input: BaseModel) -> None:
-    """Render the first frame twice: ids that differ would mount new tasks for ever."""
-    twice = [render(workflow, facts, run_input).tree for _ in range(2)]
-    first, second = ([item.key[0] for item in tree.items] for tree in twice)
-    if first != second:
-        changed = sorted(set(first) ^ set(second)) or sorted(first)
-        raise RenderError(
-            RENDER_UNSETTLED,
-            f"workflow {workflow.name!r} gave two trees for the same rows: "
-            f"{', '.join(map(repr, changed[:4]))} differ",
-            details={"ids": changed[:20]},
-            hint="Ids may not hold a time, a random part, or the order of a set.",
-        )
+def _unstable(workflow: Workflow, changed: list[str]) -> RenderError:
+    return RenderError(
+        RENDER_UNSETTLED,
+        f"workflow {workflow.name!r} gave two trees for the same rows: "
+        f"{', '.join(map(repr, changed[:4]))} differ",
+        details={"ids": changed[:20]},
+        hint="Ids may not hold a time, a random part, or the order of a set.",
+    )
 
 
 def _unsettled(workflow: Workflow) -> RenderError:

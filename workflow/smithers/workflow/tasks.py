@@ -28,8 +28,9 @@ from smithers.workflow.nodes import (
 from smithers.workflow.retry import RETRIES, RetryPolicy
 from smithers.workflow.states import NodeKind
 
-DEFAULT_RETRY: Final = RetryPolicy()
 DEFAULT_QUEUE: Final = "default"
+DEFAULT_RETRY: Final = RetryPolicy()
+KINDS: Final = (NodeKind.AGENT, NodeKind.COMPUTE, NodeKind.STATIC)
 
 
 class Need(NamedTuple):
@@ -64,6 +65,23 @@ class TaskOptions(Common, total=False):
 OPTION_NAMES: Final = TaskOptions.__required_keys__ | TaskOptions.__optional_keys__
 
 
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """How a task is tried: what `TaskOptions` say, checked. Tasks without any share one."""
+
+    retries: int = RETRIES
+    retry: RetryPolicy = DEFAULT_RETRY
+    timeout: float | None = None
+    heartbeat_timeout: float | None = None
+    needs_approval: str | None = None
+    queue: str = DEFAULT_QUEUE
+    priority: int = 0
+    isolate: bool = False
+
+
+DEFAULT_POLICY: Final = Policy()
+
+
 @dataclass(frozen=True, slots=True, init=False)
 class Task(Ref[T_co], Generic[T_co]):
     """One piece of work with a typed output, and the reference to that output.
@@ -78,14 +96,7 @@ class Task(Ref[T_co], Generic[T_co]):
     agents: tuple[AgentSpec, ...]
     prompt: str | None
     needs: tuple[Need, ...]
-    retries: int
-    retry: RetryPolicy
-    timeout: float | None
-    heartbeat_timeout: float | None
-    needs_approval: str | None
-    queue: str
-    priority: int
-    isolate: bool
+    policy: Policy
 
     @overload
     def __init__(
@@ -133,68 +144,60 @@ class Task(Ref[T_co], Generic[T_co]):
         **options: Unpack[TaskOptions],
     ) -> None:
         what = f"Task {check_id(name, 'Task')!r}"
-        model_of(f"the output of {what}", output)
-        refuse_unknown(what, options, OPTION_NAMES)
+        model_of(what, output)
+        agents = () if agent is None else _agents(what, agent)
+        kind = _kind(what, agents=agents, prompt=prompt, run=run, value=value)
         put_common(self, what, options)
-        agents = _agents(what, agent)
-        put(
-            self,
-            id=name,
-            output=output,
-            kind=_kind(what, agents=agents, prompt=prompt, run=run, value=value),
-            agents=agents,
-            prompt=prompt,
-            run=run,
-            args=_args(what, run, args),
-            value=None if value is None else _value(what, output, value),
-        )
-        _put_options(self, what, options)
+        put(self, "id", name)
+        put(self, "output", output)
+        put(self, "kind", kind)
+        put(self, "agents", agents)
+        put(self, "prompt", prompt)
+        put(self, "run", run)
+        put(self, "args", _args(what, run, args) if args else {})
+        put(self, "value", None if value is None else _value(what, output, value))
+        if options:
+            refuse_unknown(what, options, OPTION_NAMES)
+            put(self, "needs", _needs(what, options.get("needs")))
+            put(self, "policy", _policy(what, name, options))
+        else:
+            put(self, "needs", ())
+            put(self, "policy", DEFAULT_POLICY)
 
     def __hash__(self) -> int:
         return hash(self.id)
 
 
-def _put_options(task: Task[BaseModel], what: str, given: TaskOptions) -> None:
+def _policy(what: str, name: str, given: TaskOptions) -> Policy:
     timeout, heartbeat = given.get("timeout"), given.get("heartbeat_timeout")
     asked = given.get("needs_approval", False)
-    put(
-        task,
-        needs=_needs(what, given.get("needs")),
+    policy = Policy(
         retries=_whole(what, "retries", given.get("retries", RETRIES), least=0),
         retry=given.get("retry_policy", DEFAULT_RETRY),
         timeout=None if timeout is None else seconds(timeout, f"timeout of {what}"),
         heartbeat_timeout=(
             None if heartbeat is None else seconds(heartbeat, f"heartbeat_timeout of {what}")
         ),
-        needs_approval=asked if isinstance(asked, str) else f"Run {task.id}?" if asked else None,
+        needs_approval=asked if isinstance(asked, str) else f"Run {name}?" if asked else None,
         queue=_queue(what, given.get("queue", DEFAULT_QUEUE)),
         priority=_whole(what, "priority", given.get("priority", 0), least=-(2**31)),
         isolate=bool(given.get("isolate", False)),
     )
+    return DEFAULT_POLICY if policy == DEFAULT_POLICY else policy
 
 
 def _kind(
     what: str, *, agents: tuple[AgentSpec, ...], prompt: object, run: object, value: object
 ) -> NodeKind:
-    kinds = [
-        kind
-        for kind, given in (
-            (NodeKind.AGENT, bool(agents)),
-            (NodeKind.COMPUTE, run is not None),
-            (NodeKind.STATIC, value is not None),
-        )
-        if given
-    ]
-    if len(kinds) != 1:
+    given = (bool(agents), run is not None, value is not None)
+    if given.count(True) != 1:
         raise AuthorError(INVALID_NODE, f"{what} takes exactly one of agent=, run= and value=")
-    if (prompt is not None) != (kinds[0] is NodeKind.AGENT) or not isinstance(prompt or "", str):
+    if (prompt is not None) != given[0] or not (prompt is None or isinstance(prompt, str)):
         raise AuthorError(INVALID_NODE, f"{what}: agent= and a prompt= string go together")
-    return kinds[0]
+    return KINDS[given.index(True)]
 
 
 def _agents(what: str, given: object) -> tuple[AgentSpec, ...]:
-    if given is None:
-        return ()
     if isinstance(given, AgentSpec):
         return (given,)
     several = list(cast("Iterable[object]", given)) if isinstance(given, list | tuple) else [given]
@@ -208,9 +211,7 @@ def _agents(what: str, given: object) -> tuple[AgentSpec, ...]:
     return agents
 
 
-def _args(what: str, run: object, args: Mapping[str, object] | None) -> dict[str, object]:
-    if not args:
-        return {}
+def _args(what: str, run: object, args: Mapping[str, object]) -> dict[str, object]:
     if run is None:
         raise AuthorError(INVALID_NODE, f"{what}: args= goes with run= only")
     return jsonable(args, f"args of {what}")

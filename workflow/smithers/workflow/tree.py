@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from pydantic import BaseModel
 
@@ -14,8 +14,7 @@ from smithers.workflow.keys import NodeKey
 from smithers.workflow.nodes import Ref
 
 
-@dataclass(frozen=True, slots=True)
-class Leaf:
+class Leaf(NamedTuple):
     """A task or wait under its key.
 
     `caps` are the numbers of the tree's caps that count it; `gate` names nodes that come

@@ -76,8 +76,8 @@ def outward(leaf: Leaf, facts: Facts) -> Outward | Move | Candidate:
     key, node = leaf.key, leaf.node
     output = node.output
     match node:
-        case Task() if node.needs_approval is not None and not _approved(key, facts):
-            return _request(key, node.needs_approval, _summary(node), None)
+        case Task() if node.policy.needs_approval is not None and not _approved(key, facts):
+            return _request(key, node.policy.needs_approval, _summary(node), None)
         case Approval():
             return _request(key, node.title, node.summary, node.timeout)
         case HumanTask():
@@ -106,7 +106,7 @@ def misfits(model: type[BaseModel], payload: object) -> str | None:
 
 
 def _task(leaf: Leaf, task: Task[BaseModel], state: NodeState, facts: Facts) -> list[Settled]:
-    if task.needs_approval is not None:
+    if task.policy.needs_approval is not None:
         verdict = _decided(leaf.key, state, NodeState.PENDING, facts)
         if verdict or not _approved(leaf.key, facts):
             return verdict

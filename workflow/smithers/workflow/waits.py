@@ -58,7 +58,8 @@ class Approval(Wait[Decision]):
         **common: Unpack[Common],
     ) -> None:
         _put_wait(self, node_id, Decision, NodeKind.APPROVAL, timeout=timeout, common=common)
-        put(self, title=title or f"Approve {node_id}?", summary=summary)
+        put(self, "title", title or f"Approve {node_id}?")
+        put(self, "summary", summary)
 
     def __hash__(self) -> int:
         return hash(self.id)
@@ -81,7 +82,7 @@ class HumanTask(Wait[T_co], Generic[T_co]):
         **common: Unpack[Common],
     ) -> None:
         _put_wait(self, node_id, output, NodeKind.HUMAN, timeout=timeout, common=common)
-        put(self, prompt=prompt)
+        put(self, "prompt", prompt)
 
     def __hash__(self) -> int:
         return hash(self.id)
@@ -129,7 +130,7 @@ class WaitForEvent(Wait[T_co], Generic[T_co]):
         **common: Unpack[Common],
     ) -> None:
         _put_wait(self, node_id, output, NodeKind.EVENT, timeout=timeout, common=common)
-        put(self, name=check_id(name or node_id, "WaitForEvent name"))
+        put(self, "name", check_id(name or node_id, "WaitForEvent name"))
 
     def __hash__(self) -> int:
         return hash(self.id)
@@ -157,7 +158,8 @@ class Timer(Wait[Fired]):
         _put_wait(self, node_id, Fired, NodeKind.TIMER, timeout=None, common=common)
         if (seconds is None) == (until is None):
             raise AuthorError(INVALID_NODE, f"Timer {node_id!r} takes either a duration or until=")
-        put(self, seconds=_duration(node_id, seconds), until=_aware(node_id, until))
+        put(self, "seconds", _duration(node_id, seconds))
+        put(self, "until", _aware(node_id, until))
 
     def __hash__(self) -> int:
         return hash(self.id)
@@ -173,11 +175,14 @@ def _put_wait(
     common: Common,
 ) -> None:
     what = f"{type(node).__name__} {check_id(node_id, type(node).__name__)!r}"
-    model_of(f"the output of {what}", output)
+    model_of(what, output)
     refuse_unknown(what, common, COMMON_NAMES)
     put_common(node, what, common)
-    put(node, id=node_id, output=output, kind=kind)
-    put(node, timeout=None if timeout is None else seconds(timeout, f"timeout of {what}"))
+    put(node, "id", node_id)
+    put(node, "output", output)
+    put(node, "kind", kind)
+    limit = None if timeout is None else seconds(timeout, f"timeout of {what}")
+    put(node, "timeout", limit)
 
 
 def _duration(node_id: str, value: timedelta | float | None) -> float | None:
