@@ -174,7 +174,7 @@ def seen(decision: Decision) -> Expectation:
 
 
 @given(trees, rows)
-@settings(MANY, max_examples=4000 * SCALE)
+@settings(MANY, max_examples=3000 * SCALE)
 def test_the_planner_agrees_with_the_oracle(shape: bytes, states: bytes) -> None:
     root = tree(shape)
     world = random_rows(root, states)

@@ -8,11 +8,12 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, TypeVar, cast, overload
 
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel, RootModel, ValidationError
 
 from smithers.workflow.context import Ctx
 from smithers.workflow.errors import (
     INPUT_INVALID,
+    INVALID_MODEL,
     INVALID_NODE,
     AuthorError,
     InputError,
@@ -110,6 +111,8 @@ def workflow(
     Raises AuthorError.
     """
     model_of("@workflow(input=…)", input)
+    if issubclass(input, RootModel):
+        raise AuthorError(INVALID_MODEL, "a workflow's input has named fields: no RootModel")
 
     def decorate(function: Callable[[Ctx[Any]], Child]) -> Workflow:
         if inspect.iscoroutinefunction(function):

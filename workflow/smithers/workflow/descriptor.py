@@ -9,6 +9,7 @@ from typing import NamedTuple
 from pydantic import BaseModel
 
 from smithers.workflow.canonical import canonical, digest
+from smithers.workflow.errors import AuthorError
 from smithers.workflow.importable import function_target, model_target
 from smithers.workflow.keys import NodeKey
 from smithers.workflow.nodes import Ref
@@ -37,12 +38,16 @@ class Memo:
 def describe(node: Ref[BaseModel], needs: tuple[NodeKey, ...], memo: Memo) -> Descriptor:
     """Give a node's descriptor; `needs` are the keys that its needs stand for now.
 
-    Raises AuthorError, naming the node.
+    Raises AuthorError, naming the node; `details["place"]` is where it was written.
     """
     before = memo.known.get(node.id)
     if before is not None and before[1] == needs and before[0] == node:
         return before[2]
-    made = _describe(node, needs)
+    try:
+        made = _describe(node, needs)
+    except AuthorError as error:
+        error.details.setdefault("place", "{}:{}".format(*node.site))
+        raise
     memo.known[node.id] = (node, needs, made)
     return made
 

@@ -47,12 +47,15 @@ class NoInput(BaseModel):
 def load(model: type[M], fields: Mapping[str, object]) -> M:
     """Make a model value of stored fields; raises pydantic's ValidationError.
 
-    Fields are named as in the class, whatever aliases it has. JSON mode gives a strict
-    model its dates and sets back; text with half a surrogate pair only passes as objects.
+    Fields are named as in the class, whatever aliases it has.
     """
     try:
+        # JSON mode gives a strict model its dates and sets back.
         return model.model_validate_json(json.dumps(fields), by_alias=False, by_name=True)
-    except (ValidationError, TypeError):
+    except ValidationError as error:
+        # Half a surrogate pair is no JSON for pydantic, but a value that Python can hold.
+        if error.errors(include_input=False)[0]["type"] != "json_invalid":
+            raise
         return model.model_validate(dict(fields), by_alias=False, by_name=True)
 
 

@@ -28,13 +28,13 @@ class Rendering:
 def render(workflow: Workflow, facts: Facts, run_input: BaseModel) -> Rendering:
     """Call a workflow once and check what it returns.
 
-    Raises RenderError (RENDER_FAILED with the traceback; RUN_TOO_LARGE), AuthorError and
-    ReadError as they were raised in it.
+    Raises RenderError (RENDER_FAILED with the traceback; RUN_TOO_LARGE); AuthorError, ReadError
+    and MemoryError as they were raised in it.
     """
     ctx = Ctx(run_input, facts)
     try:
         root = _root(workflow.name, workflow(ctx))
-    except SmithersError:
+    except (SmithersError, MemoryError):
         raise
     except (Exception, SystemExit) as error:
         raise _failed(workflow, error) from error

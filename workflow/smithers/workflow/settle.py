@@ -36,8 +36,9 @@ def settle(
 ) -> FrameDoc:
     """Give the frame of a run that was loaded.
 
-    `previous` is the structure that the last frame left, if the caller kept it; otherwise
-    it is put together from the snapshot's frames. `memo` is kept over the frames of a run.
+    `previous` is the structure of the run's last committed frame, if the caller made that frame
+    and kept it; otherwise it is put together from the snapshot's frames. `memo` is kept over
+    the frames of a run.
     Raises AuthorError, ReadError, InputError, RenderError, SnapshotError.
     """
     before = previous or reconstruct(snapshot.frames)
