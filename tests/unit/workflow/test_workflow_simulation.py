@@ -184,7 +184,7 @@ def ended(world: World) -> Ending:
 )
 @settings(
     deadline=None,
-    max_examples=400 * SCALE,
+    max_examples=300 * SCALE,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
 )
 def test_a_run_ends_as_the_oracle_says(

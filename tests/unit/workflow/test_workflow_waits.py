@@ -252,3 +252,17 @@ def test_a_parked_quota_waits_until_its_reset() -> None:
     world.pass_time(31)
     world.frame()
     assert world.ready() == [("a", 0)]
+
+
+def test_a_loop_may_take_more_signals_than_a_frame_has_passes() -> None:
+    @workflow(name="drain")
+    def drain(ctx: Ctx[NoInput]) -> Node:
+        wait = WaitForEvent("w")
+        return Loop("l", wait, until=ctx.iteration("l") == 1499, max_iterations=2000)
+
+    world = World(drain)
+    for number in range(1500):
+        world.signal("w", number)
+    world.frame()
+    assert world.status == "finished"
+    assert all(signal["taken"] == ["w", number] for number, signal in enumerate(world.signals))

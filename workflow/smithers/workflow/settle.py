@@ -81,6 +81,8 @@ class _Work:
             if not decision.settles:
                 return decision
             self.note(decision)
+            if decision.consumed:
+                self.passes = 0  # a signal is a new fact
             self.facts = apply(self.tree, self.facts, decision)
 
     def stable(self) -> Tree:

@@ -10,7 +10,7 @@ from smithers.workflow.facts import Facts
 from smithers.workflow.keys import NodeKey
 from smithers.workflow.states import WAITING_NODES, NodeState
 from smithers.workflow.tree import Leaf, LoopPass, Tree
-from smithers.workflow.turns import Settled, settled, state_of
+from smithers.workflow.turns import Inbox, Settled, inbox_of, settled, state_of
 from smithers.workflow.walk import Turns
 
 AGAIN: Final = {"reason": "again"}
@@ -20,10 +20,10 @@ _CANCELLED: Final = NodeState.CANCELLED
 
 def settle_turns(tree: Tree, facts: Facts, turns: Turns) -> Decision | None:
     """Give the decision of a pass that settles something; None when nothing is left."""
-    taken: set[int] = set()
+    inbox = inbox_of(facts)
     found: list[Settled] = []
     for leaf in tree.leaves:
-        found += _leaf(leaf, facts, turns, taken)
+        found += _leaf(leaf, facts, turns, inbox)
     found += [_judge(loop) for loop in turns.ended]
     found += [
         Move(loop.key, _CANCELLED, _PENDING)
@@ -42,14 +42,14 @@ def settle_turns(tree: Tree, facts: Facts, turns: Turns) -> Decision | None:
     )
 
 
-def _leaf(leaf: Leaf, facts: Facts, turns: Turns, taken: set[int]) -> list[Settled]:
+def _leaf(leaf: Leaf, facts: Facts, turns: Turns, inbox: Inbox) -> list[Settled]:
     state = state_of(facts.rows.get(leaf.key))
     if state is _CANCELLED:  # it was unmounted, and is back
         return [Move(leaf.key, state, _PENDING)]
     if state is NodeState.WAITING_QUOTA:
         return _quota(leaf.key, facts)
     if state in WAITING_NODES or leaf.key in turns.open:
-        return settled(leaf, facts, taken)
+        return settled(leaf, facts, inbox)
     return []
 
 

@@ -34,6 +34,9 @@ Candidate: TypeAlias = Leaf
 Listen: TypeAlias = Move
 """A wait for a signal begins."""
 
+Inbox: TypeAlias = dict[str, list[SignalRow]]
+"""The signals that nobody has taken, by name, each name's in their order."""
+
 Settled: TypeAlias = Move | Static | Consume
 Outward: TypeAlias = ApprovalRequest | HumanRequest | TimerStart
 
@@ -43,10 +46,18 @@ def state_of(row: NodeRow | None) -> NodeState:
     return NodeState.PENDING if row is None else row.state
 
 
-def settled(leaf: Leaf, facts: Facts, taken: set[int]) -> list[Settled]:
+def inbox_of(facts: Facts) -> Inbox:
+    """Sort the signals that nobody has taken by name."""
+    inbox: Inbox = {}
+    for signal in facts.signals:
+        inbox.setdefault(signal.name, []).append(signal)
+    return inbox
+
+
+def settled(leaf: Leaf, facts: Facts, inbox: Inbox) -> list[Settled]:
     """Give what the frame itself can settle about a node whose turn it is, or that waits.
 
-    `taken` are the signals that nodes before this one take.
+    A signal that the node takes leaves the inbox.
     """
     row, node = facts.rows.get(leaf.key), leaf.node
     state = state_of(row)
@@ -66,7 +77,7 @@ def settled(leaf: Leaf, facts: Facts, taken: set[int]) -> list[Settled]:
             fired = timer is not None and timer.fired
             return [Move(leaf.key, state, NodeState.FINISHED)] if fired else []
         case WaitForEvent():
-            return _signalled(leaf.key, state, node, facts, taken)
+            return _signalled(leaf.key, state, node, facts, inbox)
         case _:
             return []
 
@@ -143,14 +154,13 @@ def _answered(
 
 
 def _signalled(
-    key: NodeKey, state: NodeState, node: WaitForEvent[BaseModel], facts: Facts, taken: set[int]
+    key: NodeKey, state: NodeState, node: WaitForEvent[BaseModel], facts: Facts, inbox: Inbox
 ) -> list[Settled]:
     finish = Move(key, state, NodeState.FINISHED)
     if key in facts.events:
         return [finish]
-    signal = fitting(node, facts.signals, taken)
+    signal = _take(node, inbox)
     if signal is not None:
-        taken.add(signal.seq)
         return [finish, Consume(key, node.name, signal.seq, signal.payload)]
     row = facts.rows.get(key)
     if row is not None and state is NodeState.WAITING_EVENT and _expired(row, facts):
@@ -158,14 +168,12 @@ def _signalled(
     return []
 
 
-def fitting(
-    node: WaitForEvent[BaseModel], signals: tuple[SignalRow, ...], taken: set[int]
-) -> SignalRow | None:
-    """Give the first signal of the wait's name that is free and fits its model."""
-    for signal in signals:
-        free = signal.name == node.name and signal.seq not in taken
-        if free and misfits(node.output, signal.payload) is None:
-            return signal
+def _take(node: WaitForEvent[BaseModel], inbox: Inbox) -> SignalRow | None:
+    """Take the first signal of the wait's name that fits its model."""
+    signals = inbox.get(node.name, [])
+    for index, signal in enumerate(signals):
+        if misfits(node.output, signal.payload) is None:
+            return signals.pop(index)
     return None
 
 
