@@ -121,7 +121,7 @@ def test_an_input_is_admitted_with_its_defaults(lab: Lab) -> None:
     assert (admission.workflow, admission.input) == ("flow", {"size": 1})
     with pytest.raises(SmithersError) as caught:
         renderer.admit("flow", {"size": "many"})
-    assert caught.value.code == "INPUT_INVALID"
+    assert caught.value.code == "INPUT_INVALID", (caught.value.message, caught.value.details)
     with pytest.raises(SmithersError) as caught:
         renderer.admit("other", {})
     assert caught.value.code == "WORKFLOW_NOT_FOUND"
@@ -142,53 +142,55 @@ def test_a_graph_needs_no_run(lab: Lab) -> None:
     assert [item["node_id"] for item in frame["mount"]] == ["a"]
 
 
-@pytest.mark.parametrize(
-    ("body", "code", "words"),
-    [
-        ("    raise ValueError('no luck')\n", "RENDER_FAILED", "ValueError: no luck"),
-        ("    sys.exit(3)\n", "RENDER_FAILED", "SystemExit: 3"),
-        ("    os._exit(3)\n", "RENDER_FAILED", "exited with code 3"),
-        ("    os.abort()\n", "RENDER_FAILED", "SIGABRT"),
-        ("    os.kill(os.getpid(), 11)\n", "RENDER_FAILED", "SIGSEGV"),
+BAD = [
+    ("    raise ValueError('no luck')\n", "RENDER_FAILED", "ValueError: no luck"),
+    ("    sys.exit(3)\n", "RENDER_FAILED", "SystemExit: 3"),
+    ("    os._exit(3)\n", "RENDER_FAILED", "exited with code 3"),
+    ("    os.abort()\n", "RENDER_FAILED", "SIGABRT"),
+    ("    os.kill(os.getpid(), 11)\n", "RENDER_FAILED", "SIGSEGV"),
+    (
+        "    os.closerange(3, 100)\n    return Sequence()\n",
+        "RENDER_FAILED",
+        "exited with code 0",
+    ),
+    ("    return flow(ctx)\n", "RENDER_FAILED", "RecursionError"),
+    ("    raise KeyboardInterrupt\n", "RENDER_FAILED", "KeyboardInterrupt"),
+    ("    return 42\n", "INVALID_NODE", "int"),
+    ("    return [Task('a', Out, run=work), 'x']\n", "INVALID_NODE", "str"),
+    ("    return Sequence(Task('a', Out, run=lambda: 1))\n", "TASK_NOT_IMPORTABLE", "a"),
+    ("    return Sequence(Task('', Out, run=work))\n", "INVALID_ID", ""),
+    (
         (
-            "    os.closerange(3, 100)\n    return Sequence()\n",
-            "RENDER_FAILED",
-            "exited with code 0",
+            "    return Parallel(Task('a', Out, run=work, args={'n': 1}),\n"
+            "                    Task('a', Out, run=work, args={'n': 2}))\n"
         ),
-        ("    return flow(ctx)\n", "RENDER_FAILED", "RecursionError"),
-        ("    raise KeyboardInterrupt\n", "RENDER_FAILED", "KeyboardInterrupt"),
-        ("    return 42\n", "INVALID_NODE", "int"),
-        ("    return [Task('a', Out, run=work), 'x']\n", "INVALID_NODE", "str"),
-        ("    return Sequence(Task('a', Out, run=lambda: 1))\n", "TASK_NOT_IMPORTABLE", "a"),
-        ("    return Sequence(Task('', Out, run=work))\n", "INVALID_ID", ""),
+        "DUPLICATE_ID",
+        "flow.py:45",
+    ),
+    (
         (
-            (
-                "    return Parallel(Task('a', Out, run=work, args={'n': 1}),\n"
-                "                    Task('a', Out, run=work, args={'n': 2}))\n"
-            ),
-            "DUPLICATE_ID",
-            "flow.py:20",
+            "    class Evil(Exception):\n        def __str__(self): raise ValueError\n"
+            "    raise Evil\n"
         ),
-        (
-            (
-                "    class Evil(Exception):\n        def __str__(self): raise ValueError\n"
-                "    raise Evil\n"
-            ),
-            "RENDER_FAILED",
-            "Evil",
-        ),
-    ],
-)
-def test_a_bad_render_is_a_typed_error_and_the_next_one_works(
-    lab: Lab, body: str, code: str, words: str
-) -> None:
-    good = "    if ctx.run_id == 'good':\n        return Sequence()\n"
-    renderer = lab.renderer(HEAD + good + body)
-    error = failure(renderer)
-    assert error.code == code
-    assert words in error.message
-    assert str(lab.folder) not in f"{error.message} {error.details}"
-    assert render(renderer, run_id="good")["status"] == "finished"
+        "RENDER_FAILED",
+        "Evil",
+    ),
+]
+
+
+def test_a_bad_render_is_a_typed_error_and_the_next_one_works(lab: Lab) -> None:
+    code = HEAD
+    for number, (body, _, _) in enumerate(BAD):
+        lines = "".join(f"    {line}\n" for line in body.splitlines())
+        code += f"    if ctx.run_id == 'bad{number}':\n{lines}"
+    renderer = lab.renderer(code + "    return Sequence()\n")
+    for number, (_, expected, words) in enumerate(BAD):
+        error = failure(renderer, run_id=f"bad{number}")
+        assert error.code == expected, error
+        assert words in error.message
+        assert str(lab.folder) not in f"{error.message} {error.details}"
+        assert render(renderer)["status"] == "finished"
+    assert len(lab.pids) == 1 + 4, "only what ended its process cost one"
 
 
 def test_what_a_render_raised_has_its_place_and_traceback(lab: Lab) -> None:
