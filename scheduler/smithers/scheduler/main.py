@@ -115,6 +115,7 @@ class _Life:
 
     def _drain(self) -> None:
         service = self._service
+        service.log.info("draining", owner=service.owner)
         deadline = time.monotonic() + service.settings.render_timeout_seconds * _GRACE_FACTOR
 
         def wait() -> bool:
