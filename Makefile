@@ -20,7 +20,7 @@ help:  ## list the targets
 demo: $(READY)  ## run examples/repo_health.py on REPO=path (default: this repository)
 	$(BIN)/python examples/demo.py $(REPO)
 
-test: $(READY)  ## run every test
+test: check  ## check and run every test
 	$(BIN)/python -m pytest
 
 quick: $(READY)  ## run the tests that take under three seconds each
