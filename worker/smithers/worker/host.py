@@ -95,7 +95,9 @@ class Host:
 def _ask_agents(descriptor: Json) -> Json:
     try:
         return run_agents(
-            descriptor["agents"], descriptor["prompt"], schema=descriptor["output"]["schema"]
+            descriptor.get("agents") or [],
+            descriptor.get("prompt") or "",
+            schema=descriptor["output"].get("schema", {}),
         )
     except AgentError as error:
         raise AttemptError(error.code, error.message, error.details) from error
