@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from smithers.workflow import (
     Ctx,
     Loop,
@@ -212,3 +214,39 @@ def test_a_conditional_node_in_a_loop_is_read_in_its_pass_even_while_unmounted()
         seen.clear()
         world.frame()
         assert seen == [(1, None)]
+
+
+def test_a_dependency_on_a_node_in_two_loops_waits_for_the_outer_one() -> None:
+    @workflow(name="deep")
+    def deep(ctx: Ctx[NoInput]) -> Node:
+        t = task("t")
+        outer = Loop("out", Loop("in", t, until=True), task("v"), until=True)
+        return Parallel(outer, task("sum", needs={"t": t}))
+
+    world = World(deep)
+    world.frame()
+    world.complete("t@@out=0")
+    world.frame()
+    assert world.ready() == [("v", 0)]
+    world.complete("v")
+    world.frame()
+    assert world.ready() == [("sum", 0)]
+
+
+@pytest.mark.parametrize("by", ["output", "pass"])
+def test_passes_are_found_again_when_no_frame_tells_where_nodes_stand(by: str) -> None:
+    @workflow(name="lost")
+    def lost(ctx: Ctx[NoInput]) -> Node:
+        t, late = task("t"), task("late")
+        last = ctx.iteration("in") == 1 if by == "pass" else ctx.output_maybe(t) is not None
+        inner = Loop("in", t, last and late, task("u"), until=False, max_iterations=2)
+        return Loop("out", inner, until=False)
+
+    world = World(lost, keep=False)
+    while ("t@@out=1", 1) not in world.outputs:
+        world.frame()
+        (key,) = world.ready()
+        world.complete(*key)
+    world.frames.clear()
+    world.frame()
+    assert world.ready() == [("late@@out=1", 1)]

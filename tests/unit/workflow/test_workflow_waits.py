@@ -15,11 +15,12 @@ from smithers.workflow import (
     NoInput,
     Parallel,
     Sequence,
+    Task,
     Timer,
     WaitForEvent,
     workflow,
 )
-from support.workflow_samples import Answer, flow, task
+from support.workflow_samples import Answer, Out, flow, task
 from support.workflow_world import World
 
 
@@ -266,3 +267,14 @@ def test_a_loop_may_take_more_signals_than_a_frame_has_passes() -> None:
     world.frame()
     assert world.status == "finished"
     assert all(signal["taken"] == ["w", number] for number, signal in enumerate(world.signals))
+
+
+def test_a_static_that_needs_approval_waits_for_it() -> None:
+    world = World(flow(Task("s", Out, value=Out(n=3), needs_approval=True)))
+    world.frame()
+    assert world.status == "waiting-approval"
+    assert world.outputs == {}
+    world.decide("s")
+    world.frame()
+    assert world.outputs["s", 0]["n"] == 3
+    assert world.status == "finished"
