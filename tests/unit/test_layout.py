@@ -58,8 +58,8 @@ def test_every_root_is_in_every_list_of_pyproject(project: dict[str, Any]) -> No
     build = tool["hatch"]["build"]
     assert sorted(build["dev-mode-dirs"]) == ROOTS
     assert sorted(build["targets"]["wheel"]["packages"]) == [f"{r}/smithers" for r in ROOTS]
-    assert sorted(tool["mypy"]["mypy_path"]) == sorted([*ROOTS, "tests"])
-    assert sorted(tool["basedpyright"]["extraPaths"]) == sorted([*ROOTS, "tests"])
+    assert sorted(tool["mypy"]["mypy_path"]) == sorted([*ROOTS, "tests", "examples"])
+    assert sorted(tool["basedpyright"]["extraPaths"]) == sorted([*ROOTS, "tests", "examples"])
     layers = next(c for c in tool["importlinter"]["contracts"] if c["type"] == "layers")
     named = re.findall(r"smithers\.(\w+)", " ".join(layers["layers"]))
     assert sorted(named) == ROOTS

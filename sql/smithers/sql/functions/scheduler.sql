@@ -286,6 +286,9 @@ begin
     end if;
     if p->'moves' <> '[]' then
         v_moved := smithers_p1.move_nodes(v_id, p->'moves');
+        perform smithers_p1.supersede_waits(v_id, coalesce(
+            (select jsonb_agg(jsonb_build_array(m->'node_id', m->'iteration')) from jsonb_array_elements(v_moved) m
+              where m->>'to' = 'cancelled'), '[]'));
     end if;
     if p->'statics' <> '[]' and not v_stopping then
         v_statics := smithers_p1.finish_statics(v_id, v_run.claim_id, v_seq + 1, p->'statics');
@@ -297,7 +300,11 @@ begin
         v_ready := smithers_p1.ready_nodes(v_id, p->'ready');
     end if;
 
-    v_status := case when v_stopping then v_run.status when v_current then p->>'status' else 'running' end;
+    -- A claim of a task that this frame wanted to take back changes no wanted_seq: the lease shows it.
+    v_status := case when v_stopping then v_run.status
+                     when not v_current then 'running'
+                     when exists (select from smithers.leases l where l.run_id = v_id) then 'running'
+                     else p->>'status' end;
     v_ends := smithers_p1.is_ended(v_status);
     v_events := smithers_p1.frame_events(p, v_frame, v_mounted, v_moved, v_statics, v_ready,
                                          case when v_status <> v_run.status then v_status end);
@@ -307,7 +314,7 @@ begin
            claim_id = case when v_status = 'running' then s.claim_id end,
            dirty_since = case when v_current then null else s.dirty_since end,
            ended_at = case when v_ends then v_now end,
-           error = case when v_status = 'failed' then nullif(p->'error', 'null') else s.error end
+           error = case when v_status = 'finished' then null else coalesce(nullif(p->'error', 'null'), s.error) end
      where s.run_id = v_id;
     if v_events <> '[]' then
         perform smithers_p1.append_events(v_id, v_events);
