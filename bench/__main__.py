@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 
-import bench  # noqa: F401  puts tests/support on the path
 from bench import guard, speed
 from smithers.sql.embedded import Place
 from support.postgres import TestServer as Server

@@ -90,7 +90,7 @@ class Script:
     ) -> None:
         """Mount tasks and make them ready in one frame."""
         keys = [{"node_id": name, "iteration": 0} for name in names]
-        document = {name: [] for name in EMPTY} | {
+        document: dict[str, Any] = {name: [] for name in EMPTY} | {
             "wanted_seq": self.wanted,
             "trigger": "facts",
             "structure": {"base": None, "body": body},

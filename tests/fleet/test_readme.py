@@ -12,7 +12,7 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text()
-BLOCKS = re.findall(r"^```(\w+)\n(.*?)^```$", README, flags=re.M | re.S)
+BLOCKS = re.findall(r"^```(\w+)\n(.*?)^```$", README, flags=re.MULTILINE | re.DOTALL)
 PATH = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
 
 
@@ -52,7 +52,7 @@ def _stop_database(home: Path) -> object:
 def block(kind: str, word: str) -> str:
     """The one block of a kind that holds a word."""
     (found,) = [text for language, text in BLOCKS if language == kind and word in text]
-    return found
+    return str(found)
 
 
 def test_every_block_is_run_here() -> None:
@@ -60,7 +60,7 @@ def test_every_block_is_run_here() -> None:
 
 
 def test_the_first_two_commands_are_targets_of_the_makefile() -> None:
-    targets = re.findall(r"^make (\w+)", block("sh", "make demo"), flags=re.M)
+    targets = re.findall(r"^make (\w+)", block("sh", "make demo"), flags=re.MULTILINE)
     assert targets == ["demo", "test"]
     listed = subprocess.run(["make", "help"], cwd=ROOT, capture_output=True, text=True, check=True)
     assert all(f"  {target} " in listed.stdout for target in targets)

@@ -53,7 +53,7 @@ def descriptor(function: str, /, **more: object) -> dict[str, Any]:
 
 def task(body: dict[str, Any], **more: Any) -> ClaimedTask:
     """A task as a claim gives it."""
-    given = {
+    given: dict[str, Any] = {
         "run_id": "run",
         "node_id": "node",
         "iteration": 0,

@@ -51,7 +51,7 @@ def decision_options(function: F) -> F:
 @no_resume_option
 @json_option
 @pass_invocation
-def approve(invocation: Invocation, **options: Any) -> None:
+def approve(invocation: Invocation, /, **options: Any) -> None:
     """Approve an open request of RUN; the run goes on."""
     _decide(invocation, deciding.approve, **options)
 
@@ -62,7 +62,7 @@ def approve(invocation: Invocation, **options: Any) -> None:
 @no_resume_option
 @json_option
 @pass_invocation
-def deny(invocation: Invocation, **options: Any) -> None:
+def deny(invocation: Invocation, /, **options: Any) -> None:
     """Deny an open request of RUN; its node fails with APPROVAL_DENIED."""
     _decide(invocation, deciding.deny, **options)
 

@@ -36,7 +36,7 @@ def ps(invocation: Invocation, *, everything: bool, as_json: bool) -> None:
 @json_option
 @pass_invocation
 def status(invocation: Invocation, *, run: str, as_json: bool) -> None:
-    """Show a run: stored state, verdict, nodes, and what it waits for with the command that helps."""
+    """Show a run: state, verdict, nodes, and what it waits for with the command that helps."""
     with session(invocation.settings()) as opened:
         seen = looking.status(opened.connection, run)
     if as_json:
@@ -127,9 +127,8 @@ def _show_event(event: EventLine, *, as_json: bool) -> None:
     passed = f" #{event.iteration}" if event.iteration else ""
     attempt = f" attempt {event.attempt}" if event.attempt else ""
     payload = safe(json.dumps(event.payload, ensure_ascii=False)) if event.payload else ""
-    show(
-        f"{event.seq:>5}  {when(event.at)}  {event.type}  {place}{passed}{attempt}  {payload}".rstrip()
-    )
+    head = f"{event.seq:>5}  {when(event.at)}  {event.type}"
+    show(f"{head}  {place}{passed}{attempt}  {payload}".rstrip())
 
 
 @click.command(short_help="Show the tree that a workflow would begin with.")

@@ -21,12 +21,12 @@ _LEVELS = {
 
 def configure_logs(level: str, *, form: LogFormat = "json", stream: TextIO | None = None) -> None:
     """Send the events of this process to `stream` (standard error), one per line."""
-    stream = sys.stderr if stream is None else stream
+    out: TextIO = sys.stderr if stream is None else stream
     renderer: Processor
     if form == "json":
         renderer = structlog.processors.JSONRenderer()
     else:
-        renderer = structlog.dev.ConsoleRenderer(colors=stream.isatty())
+        renderer = structlog.dev.ConsoleRenderer(colors=out.isatty())
     structlog.configure(
         processors=[
             structlog.contextvars.merge_contextvars,
@@ -36,6 +36,6 @@ def configure_logs(level: str, *, form: LogFormat = "json", stream: TextIO | Non
             renderer,
         ],
         wrapper_class=structlog.make_filtering_bound_logger(_LEVELS[level]),
-        logger_factory=structlog.WriteLoggerFactory(file=stream),
+        logger_factory=structlog.WriteLoggerFactory(file=out),
         cache_logger_on_first_use=False,
     )

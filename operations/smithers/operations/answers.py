@@ -85,8 +85,9 @@ def _resolved(schema: Mapping[str, Any], root: Mapping[str, Any]) -> Mapping[str
     reference = schema.get("$ref")
     if not isinstance(reference, str) or not reference.startswith("#/$defs/"):
         return schema
-    found = root.get("$defs", {}).get(reference.removeprefix("#/$defs/"), {})
-    return found if isinstance(found, dict) else {}
+    definitions: dict[str, Any] = root.get("$defs", {})
+    found: dict[str, Any] = definitions.get(reference.removeprefix("#/$defs/"), {})
+    return found
 
 
 def _is(value: object, kind: str) -> bool:
@@ -94,7 +95,7 @@ def _is(value: object, kind: str) -> bool:
         return kind == "boolean"
     if kind == "integer" and isinstance(value, float):
         return value.is_integer()
-    return isinstance(value, _KINDS.get(kind, (object,)))
+    return kind not in _KINDS or isinstance(value, _KINDS[kind])
 
 
 def _name(value: object) -> str:

@@ -49,7 +49,9 @@ def approve(
 
     Raises UnknownRun, Refused (APPROVAL_UNKNOWN, _AMBIGUOUS, _ALREADY_DECIDED, RUN_ALREADY_ENDED).
     """
-    return _decide(connection, "approved", run_id, node_id, iteration, by, note, request_id)
+    return _decide(
+        connection, "approved", run_id, node_id, iteration, by=by, note=note, request_id=request_id
+    )
 
 
 def deny(
@@ -63,7 +65,9 @@ def deny(
     request_id: str | None = None,
 ) -> Json:
     """Deny an open request, which fails its node. As `approve`."""
-    return _decide(connection, "denied", run_id, node_id, iteration, by, note, request_id)
+    return _decide(
+        connection, "denied", run_id, node_id, iteration, by=by, note=note, request_id=request_id
+    )
 
 
 def _decide(
@@ -72,6 +76,7 @@ def _decide(
     run_id: str,
     node_id: str | None,
     iteration: int | None,
+    *,
     by: str | None,
     note: str | None,
     request_id: str | None,

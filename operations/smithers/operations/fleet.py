@@ -101,7 +101,7 @@ class LocalFleet:
                 self._spawn(member)
 
     def stop(self, *, hurried: Callable[[], bool] = lambda: False, grace: float) -> None:
-        """Drain: SIGTERM, again after `grace` seconds or when hurried, then SIGKILL. Twice is fine."""
+        """Drain: SIGTERM, again after `grace` seconds or when hurried, then SIGKILL."""
         members, self.members = [each for each in self.members if each.alive], []
         _signal(members, signal.SIGTERM)
         if not _wait(members, grace, hurried):

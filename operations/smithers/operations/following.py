@@ -161,7 +161,8 @@ class Follower:
 
 
 def _line(event: Json) -> EventLine:
-    return EventLine(**{**event, "at": datetime.fromisoformat(event["at"])})
+    fields: Json = {**event, "at": datetime.fromisoformat(event["at"])}
+    return EventLine(**fields)
 
 
 class Unlogged(DatabaseState):

@@ -24,7 +24,7 @@ def new_run_id() -> str:
 
 
 def check_run_id(run_id: str) -> str:
-    """Return an id that a person chose if it may be used. Raises OperationError (RUN_ID_INVALID)."""
+    """Return an id that a person chose. Raises OperationError (RUN_ID_INVALID)."""
     problem = _problem(run_id)
     if problem is None:
         return run_id
@@ -37,7 +37,7 @@ def check_run_id(run_id: str) -> str:
 
 
 def known_run_id(run_id: str) -> str:
-    """Return an id that a run may have; what no run can have is an unknown run. Raises UnknownRun."""
+    """Return an id that a run may have. Raises UnknownRun for what no run can have."""
     if _problem(run_id) is None:
         return run_id
     raise UnknownRun(

@@ -109,7 +109,7 @@ def _needs_waking(stored: Json, *, force: bool) -> bool:
     status = str(stored["status"])
     if force or stored["pause_requested_at"] or stored["cancel_requested_at"]:
         return True
-    return status != "running" and status != "finished" and status not in WAITING_RUNS
+    return status not in {"running", "finished"} and status not in WAITING_RUNS
 
 
 def _owner(connection: Connection, run_id: str) -> str | None:
