@@ -37,18 +37,27 @@ class DatabaseState:
     def __init__(self, log: FilteringBoundLogger) -> None:
         self._log = log
         self._lock = threading.Lock()
+        self._times = 0
         self.is_up = True
 
-    def up(self) -> None:
-        """A connection was made."""
+    def up(self) -> int:
+        """A connection was made; returns how many times the database has come back."""
         with self._lock:
             changed, self.is_up = not self.is_up, True
+            self._times += changed
+            times = self._times
         if changed:
             self._log.info("database-back")
+        return times
 
-    def down(self, error: BaseException) -> None:
-        """A connection was lost or could not be made."""
+    def down(self, error: BaseException, *, made: int | None) -> None:
+        """A connection could not be made, or one was lost for which `up` gave `made`.
+
+        A connection from before the database came back says nothing new when it is found dead.
+        """
         with self._lock:
+            if made is not None and made < self._times:
+                return
             changed, self.is_up = self.is_up, False
         if changed:
             self._log.warning("database-away", error=" ".join(str(error).split())[:300])
@@ -63,6 +72,7 @@ class Link:
         self._state = state
         self._connection: Connection | None = None
         self._failures = 0
+        self._made = 0
         self._abandoned = False
         self.busy_since: float | None = None
         """Since when, on the monotonic clock, the connection is in use; None when it isn't."""
@@ -87,7 +97,7 @@ class Link:
         except (psycopg.Error, DatabaseUnavailable) as error:
             if not is_connection_lost(error) and not connection.broken:
                 raise
-            self._lose(error)
+            self._lose(error, made=self._made)
             raise DatabaseAwayError(str(error)) from error
         else:
             self._failures = 0
@@ -125,16 +135,16 @@ class Link:
         try:
             connection = connect(self._database, application_name=self._name, deadline_seconds=0.0)
         except (DatabaseUnavailable, psycopg.Error) as error:
-            self._lose(error)
+            self._lose(error, made=None)
             raise DatabaseAwayError(str(error)) from error
         codec.install(connection)
         self._connection = connection
-        self._state.up()
+        self._made = self._state.up()
         return connection
 
-    def _lose(self, error: BaseException) -> None:
+    def _lose(self, error: BaseException, *, made: int | None) -> None:
         self._failures += 1
         if not self._abandoned:
-            self._state.down(error)
+            self._state.down(error, made=made)
         with suppress(psycopg.Error):
             self.close()

@@ -9,6 +9,7 @@ says that a second one came. Whoever needs a child asks `spawner`, from any thre
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
@@ -21,6 +22,7 @@ import structlog
 from smithers.observability.http import Health, MetricsServer
 from smithers.observability.metrics import METRICS
 from smithers.process.beat import Beat
+from smithers.process.channel import readable
 from smithers.process.child import Spawner
 from smithers.process.identity import Identity, new_identity
 from smithers.process.link import DatabaseAwayError, DatabaseState, Link
@@ -36,6 +38,8 @@ from smithers.sql.notify import Channel
 from smithers.sql.processes import instance_id, register_process, stop_process
 
 _GOODBYE_SECONDS = 2.0
+_LAST_STATEMENT_SECONDS = 3.0
+"""How long a statement may take, once the process was asked to end, before it is cut."""
 
 
 class Service:
@@ -92,6 +96,7 @@ class Service:
                 stack.callback(MetricsServer(self._metrics_port, METRICS, self.health).close)
             stack.callback(self.pump.close)
             stack.callback(self.spawner.close)
+            stack.callback(self._start_guard().request)
             self._register_patiently()
             stack.callback(self._say_goodbye)
             if self._channels:
@@ -185,6 +190,22 @@ class Service:
                 self.stop.wait(self._main.pause())
             else:
                 return
+
+    def _start_guard(self) -> Stop:
+        """Cut the main thread's statement when it hangs and the process was asked to end: a
+        database that is silent may not keep it. Returns what ends the guard.
+        """
+        ended = Stop()
+
+        def guard() -> None:
+            readable([self.stop.fileno(), ended.fileno()], None)
+            while not ended.wait(0.5):
+                since = self._main.busy_since
+                if since is not None and time.monotonic() - since > _LAST_STATEMENT_SECONDS:
+                    self._main.cut()
+
+        threading.Thread(target=guard, name="guard", daemon=True).start()
+        return ended
 
     def _start_beat(self) -> None:
         self._beat = Beat(

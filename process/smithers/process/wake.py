@@ -60,6 +60,10 @@ class Stop:
         self._wakes = list(wakes)
         self.level = self.RUN
 
+    def fileno(self) -> int:
+        """The descriptor, for poll; readable from the first request on."""
+        return self._fd
+
     def __bool__(self) -> bool:
         return self.level > self.RUN
 

@@ -115,11 +115,11 @@ class Flusher:
             return len(self._results) + self._writing
 
     def stop(self) -> None:
-        """Write what is there unless the database is away, and end the thread."""
+        """End the thread; what it can't write at once stays unwritten."""
         with self._ready:
             self._stopping = True
             self._ready.notify()
-        self._thread.join(5.0)
+        self._thread.join(0.5)
         self._given_up = True
         self.link.abandon()
         self._thread.join(5.0)
@@ -173,6 +173,7 @@ class Flusher:
         self._write_all([r for r in batch if not isinstance(r.outcome, Finished)])
         with self._ready:
             self._writing = 0
+        self._on_settled()
 
     def _write_all(self, results: list[Result]) -> None:
         """Write results of one kind until each is settled."""
@@ -256,7 +257,6 @@ class Flusher:
             attempt.end(Verdict.LOST)
         METRICS.attempts.add(outcome)
         self._held.remove(attempt)
-        self._on_settled()
 
     def _write_starts(self, attempts: list[Attempt]) -> None:
         """Log starts once; a start whose attempt has ended meanwhile was logged with its end."""

@@ -9,6 +9,7 @@ with the JSON text of the output if there is one.
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import signal
@@ -30,6 +31,9 @@ from smithers.workflow.errors import SmithersError
 def main() -> None:
     """Serve until the worker closes the channel."""
     channel = enter_child()
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")  # printing must not fail a task
     folder = Path(sys.argv[1])
     home = Path.cwd()
     host = Host(channel, folder)

@@ -92,7 +92,8 @@ class Worker:
             if attempt.runs:
                 attempt.end(Verdict.RELEASED)
         self._slots.give_back_waiting()
-        self._wait_until_idle(_FLUSH_SECONDS, hurry=False)
+        # After a lease others take over anyway.
+        self._wait_until_idle(min(_FLUSH_SECONDS, service.lease.total_seconds()), hurry=False)
         self._slots.stop()
         self._flusher.stop()
         self._watch.stop()
