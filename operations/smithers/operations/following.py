@@ -171,11 +171,12 @@ class Unlogged(DatabaseState):
     def __init__(self) -> None:
         super().__init__(structlog.get_logger())
 
-    def up(self) -> None:
+    def up(self) -> int:
         """A connection was made."""
         self.is_up = True
+        return 0
 
-    def down(self, error: BaseException) -> None:
+    def down(self, error: BaseException, *, made: int | None) -> None:
         """A connection was lost."""
-        del error
+        del error, made
         self.is_up = False
