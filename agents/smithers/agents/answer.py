@@ -5,30 +5,30 @@ from __future__ import annotations
 import json
 from typing import Any, cast
 
-_TRIES = 10_000
-"""Opening braces that are looked at, from the end."""
+_BUDGET = 64 * 1024 * 1024
+"""Characters that may be read in vain: text that only looks like objects must not cost hours."""
+_DEEP = 200_000
 
 
 def last_object(text: str) -> dict[str, Any] | None:
     """The last JSON object in `text`, whatever stands around it; None without one.
 
-    An object inside another doesn't count: the search goes backward over opening braces, and
-    while a brace further left opens an object that reaches at least as far, that is the one.
+    An object inside another doesn't count.
     """
     decoder = json.JSONDecoder()
-    best: dict[str, Any] | None = None
-    reach = -1
-    start = text.rfind("{")
-    for _ in range(_TRIES):
-        if start < 0:
-            break
+    found: dict[str, Any] | None = None
+    budget = _BUDGET
+    start = text.find("{")
+    while start >= 0 and budget > 0:
         try:
-            found, stop = decoder.raw_decode(text, start)
-        except (ValueError, RecursionError):
-            stop, found = -1, None
-        if isinstance(found, dict) and stop >= reach:
-            best, reach = cast("dict[str, Any]", found), stop
-        elif best is not None and isinstance(found, dict):
-            break
-        start = text.rfind("{", 0, start)
-    return best
+            value, end = decoder.raw_decode(text, start)
+        except json.JSONDecodeError as error:
+            budget -= error.pos - start + 1
+            end = start + 1
+        except RecursionError:
+            budget -= _DEEP
+            end = start + 1
+        else:
+            found = cast("dict[str, Any]", value)
+        start = text.find("{", end)
+    return found

@@ -53,6 +53,8 @@ class Attempt:
         self.body_ended = False
         self.verdict: Verdict | None = None
         self.beat: object = None
+        self.stored_beat: object = None
+        """What the lease's row holds of it."""
         self.beat_at = 0.0
         """When the body last said that it is alive, on the monotonic clock."""
         self.resumed_at = 0.0

@@ -109,7 +109,7 @@ class Executor:
         except ChannelClosedError as error:
             self.usable = False
             raise AttemptError(EXECUTOR_DIED, "the executor ended") from error
-        except (FrameTooLargeError, ValueError, TimeoutError) as error:
+        except (FrameTooLargeError, ValueError, TimeoutError, RecursionError) as error:
             # Nonsense: user code can write to any descriptor.
             self.usable = False
             self.child.kill()

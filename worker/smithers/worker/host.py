@@ -16,7 +16,6 @@ import signal
 import sys
 from pathlib import Path
 
-from smithers.agents.run import AgentError, run_agents
 from smithers.process.channel import Channel, ChannelClosedError
 from smithers.process.child import enter_child
 from smithers.process.procfs import memory_bytes
@@ -97,6 +96,8 @@ class Host:
 
 
 def _ask_agents(descriptor: Json) -> Json:
+    from smithers.agents.run import AgentError, run_agents
+
     try:
         return run_agents(
             descriptor.get("agents") or [],

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import importlib
 import inspect
 from collections.abc import Awaitable, Callable, Mapping
@@ -117,6 +116,8 @@ def _run(
 ) -> object:
     result = function(*args, **keywords)
     if inspect.isawaitable(result):
+        import asyncio
+
         return asyncio.run(_await(cast("Awaitable[object]", result)))
     return result
 

@@ -89,19 +89,24 @@ class Pulse:
             except ProcessExpired:
                 self._on_expired()
                 return
-        self._acknowledge(attempts, verdicts, sent)
+        self._acknowledge(attempts, items, verdicts, sent)
 
     def _acknowledge(
-        self, attempts: Sequence[Attempt], verdicts: Sequence[BeatVerdict], sent: float
+        self,
+        attempts: Sequence[Attempt],
+        items: Sequence[Json],
+        verdicts: Sequence[BeatVerdict],
+        sent: float,
     ) -> None:
         if sent - self.acknowledged_at > _LATE_FACTOR * self._every:
             METRICS.late_beats.add()
         self.acknowledged_at = sent
         for verdict in verdicts:
             self._end(verdict)
-        for attempt in attempts:
+        for attempt, item in zip(attempts, items, strict=True):
             if attempt.verdict is not Verdict.LOST:
                 attempt.acknowledged_at = sent
+                attempt.stored_beat = item.get("beat", attempt.stored_beat)
                 if attempt.resume():
                     self._service.log.info("attempt-resumed", **token(attempt.task))
         old = [
@@ -123,8 +128,8 @@ class Pulse:
 
 
 def beat_item(attempt: Attempt) -> Json:
-    """What a beat says of one attempt."""
+    """What a beat says of one attempt: its body's data only when there is news."""
     item = token(attempt.task)
-    if attempt.beat is not None:
+    if attempt.beat is not attempt.stored_beat:
         item["beat"] = attempt.beat
     return item

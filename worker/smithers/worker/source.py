@@ -34,7 +34,7 @@ class DatabaseSource:
     def __init__(self, service: Service, queues: Sequence[str]) -> None:
         self._service = service
         self._queues = queues
-        self._unanswered: list[UUID] = []
+        self._unanswered: dict[UUID, float] = {}
 
     def claim(self, *, limit: int, free: int) -> list[Attempt]:
         """See `Source`. A claim whose answer was lost is asked for again first."""
@@ -42,8 +42,7 @@ class DatabaseSource:
         if lost:
             return lost
         claim_id = uuid4()
-        self._unanswered.append(claim_id)
-        sent = time.monotonic()
+        sent = self._unanswered[claim_id] = time.monotonic()
         with self._service.main.connection() as connection:
             tasks = claim_tasks(
                 connection,
@@ -54,7 +53,7 @@ class DatabaseSource:
                 free=free,
                 lease=self._service.lease,
             )
-        self._unanswered.remove(claim_id)
+        del self._unanswered[claim_id]
         return [Attempt(task, acknowledged_at=sent) for task in tasks]
 
     def forget(self) -> None:
@@ -62,13 +61,12 @@ class DatabaseSource:
         self._unanswered.clear()
 
     def _lost_claims(self) -> list[Attempt]:
-        for claim_id in list(self._unanswered):
-            sent = time.monotonic()
+        for claim_id, sent in list(self._unanswered.items()):
             with self._service.main.connection() as connection:
                 tasks = claimed_by(connection, self._service.owner, claim_id)
-            self._unanswered.remove(claim_id)
+            del self._unanswered[claim_id]
             if tasks:
-                # Nobody has renewed these leases since: the clock runs from long ago.
+                # Nobody has renewed these leases since they were claimed.
                 return [Attempt(task, acknowledged_at=sent) for task in tasks]
         return []
 
