@@ -21,7 +21,7 @@ demo: $(READY)  ## run examples/repo_health.py on REPO=path (default: this repos
 	$(BIN)/python examples/demo.py $(REPO)
 
 test: check  ## check and run every test
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -n 2 --dist loadfile
 
 quick: $(READY)  ## run the tests that take under three seconds each
 	$(BIN)/python -m pytest -m 'not slow'

@@ -42,6 +42,15 @@ NewHome = Callable[..., Path]
 
 
 @pytest.fixture
+def tmp_path() -> Generator[Path]:
+    """A folder whose path is short: a socket's name has room for 107 bytes."""
+    with tempfile.TemporaryDirectory(prefix="st-") as name:
+        folder = Path(name)
+        folder.chmod(0o755)
+        yield folder
+
+
+@pytest.fixture
 def new_home(tmp_path: Path) -> Generator[NewHome]:
     """Makes home folders whose servers are stopped afterwards."""
     homes: list[Path] = []
