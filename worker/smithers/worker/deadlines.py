@@ -12,20 +12,31 @@ from smithers.worker.outcome import HEARTBEAT_TIMEOUT, TASK_TIMEOUT, AttemptErro
 AGENT_SILENCE_SECONDS: Final = 600.0
 """An agent that prints nothing for this long is ended, unless its task says otherwise."""
 
+LOADING_SECONDS: Final = 60.0
+"""What a task with a timeout may take besides for its executor to start and import the code."""
+
 
 class Deadlines:
-    """The limits of one attempt, from now on."""
+    """The limits of one attempt."""
 
     def __init__(self, attempt: Attempt, output: Output) -> None:
         descriptor = attempt.task.descriptor
         self._attempt = attempt
         self._output = output
         self._started = time.monotonic()
+        self._loading = True
+        self._before = 0.0
         self._is_agent = descriptor.get("kind") == "agent"
         self._timeout: float | None = descriptor.get("timeout")
         self._silence: float | None = descriptor.get("heartbeat_timeout")
         if self._silence is None and self._is_agent:
             self._silence = AGENT_SILENCE_SECONDS
+
+    def begin(self) -> None:
+        """The executor is there and the code is loaded: the body's own time begins."""
+        self._started = time.monotonic()
+        self._before = self._attempt.stood_still()
+        self._loading = False
 
     def left(self) -> float | None:
         """Seconds until the next limit, None without any."""
@@ -58,10 +69,12 @@ class Deadlines:
     def _task_left(self) -> float | None:
         if self._timeout is None:
             return None
-        return self._timeout - (time.monotonic() - self._started - self._attempt.stood_still())
+        stood_still = self._attempt.stood_still() - self._before
+        allowed = self._timeout + (LOADING_SECONDS if self._loading else 0.0)
+        return allowed - (time.monotonic() - self._started - stood_still)
 
     def _silence_left(self) -> float | None:
-        if self._silence is None:
+        if self._silence is None or self._loading:
             return None
         # A body that stood still gets the whole time again.
         since = max(self._started, self._attempt.beat_at, self._attempt.resumed_at)

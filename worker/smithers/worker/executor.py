@@ -140,7 +140,7 @@ class Executor:
             while (frame := channel.poll_bytes()) is not None:
                 if has_output:
                     return frame
-                has_output = self._take(frame, attempt)
+                has_output = self._take(frame, attempt, deadlines)
             if self.child.pidfd in ready:
                 raise AttemptError(EXECUTOR_DIED, "the executor ended")
             if attempt.wake.fileno() in ready:
@@ -152,13 +152,16 @@ class Executor:
                 self.child.kill()
                 raise late
 
-    def _take(self, frame: bytes, attempt: Attempt) -> bool:
-        """Note a heartbeat or the head of a result; true when the output follows it.
+    def _take(self, frame: bytes, attempt: Attempt, deadlines: Deadlines) -> bool:
+        """Note a start, a heartbeat or the head of a result; true when the output follows it.
 
         Raises AttemptError, the one that the executor sent.
         """
         message = decode(frame)
         match message:
+            case {"is": "begun"}:
+                deadlines.begin()
+                return False
             case {"is": "heartbeat", "data": data}:
                 attempt.note_beat(data)
                 return False

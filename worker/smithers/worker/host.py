@@ -2,9 +2,9 @@
 
     python -P -m smithers.worker.host FOLDER      # started by a worker, with a channel
 
-Each attempt is one message `{"do": "run", descriptor, needs, spill}`; heartbeats go back as
-`{"is": "heartbeat"}`; its end is one message `{"is": "result"}`, which is followed by a frame
-with the JSON text of the output if there is one.
+Each attempt is one message `{"do": "run", descriptor, needs, spill}`. When its code is loaded,
+`{"is": "begun"}` goes back; heartbeats are `{"is": "heartbeat"}`. Its end is `{"is": "result"}`,
+followed by a frame with the JSON text of the output if there is one.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from smithers.process.channel import Channel, ChannelClosedError
 from smithers.process.child import enter_child
 from smithers.process.procfs import memory_bytes
 from smithers.sql.rows import Json
-from smithers.worker.invoke import Code, call, guarded
+from smithers.worker.invoke import Code, guarded, prepare
 from smithers.worker.outcome import AttemptError
 from smithers.worker.result import encode_output, validated
 from smithers.worker.task import BEATS
@@ -81,9 +81,13 @@ class Host:
         descriptor = message["descriptor"]
         model = code.model(descriptor["output"]["model"])
         if descriptor["kind"] == "agent":
+            self._channel.send({"is": "begun"})
             value: object = validated(_ask_agents(descriptor), model)
         else:
-            value = call(code, descriptor, message["needs"] or {})
+            needs = message["needs"] or {}
+            body = guarded(code, lambda: prepare(code, descriptor, needs))
+            self._channel.send({"is": "begun"})
+            value = guarded(code, body)
         return guarded(code, lambda: encode_output(value, model, Path(message["spill"])))
 
     def _load(self) -> Code:

@@ -86,14 +86,14 @@ class Code:
             raise _not_importable(failure) from error
 
 
-def call(code: Code, descriptor: Json, needs: Mapping[str, Json | None]) -> object:
-    """Run the body of a compute task. Raises AttemptError for whatever it raises."""
+def prepare(code: Code, descriptor: Json, needs: Mapping[str, Json | None]) -> Callable[[], object]:
+    """Load what the body of a compute task needs, and give the body. Raises AttemptError."""
     function = code.function(str(descriptor["run"]))
     partial = descriptor.get("partial") or {}
     keywords = {**partial.get("kwargs", {}), **(descriptor.get("args") or {})}
     for need in descriptor.get("needs") or ():
         keywords[need["param"]] = _need(code, need, needs.get(need["param"]))
-    return guarded(code, lambda: _run(function, partial.get("args", []), keywords))
+    return lambda: _run(function, partial.get("args", []), keywords)
 
 
 def guarded(code: Code, body: Callable[[], T]) -> T:
