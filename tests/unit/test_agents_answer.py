@@ -46,4 +46,5 @@ def test_any_object_is_found_after_any_other(first: object, last: object) -> Non
 def test_a_flood_of_braces_ends_soon() -> None:
     assert last_object("{" * 200_000) is None
     assert last_object('{"a":' * 20_000) is None
+    assert last_object('{"a": None}\n' * 100_000 + '{"b": 1}') == {"b": 1}
     assert last_object('{"a": "' * 3_000 + '{"b": 1}') == {"b": 1}

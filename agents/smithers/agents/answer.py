@@ -7,9 +7,11 @@ import re
 from typing import Any, cast
 
 _START = re.compile(r'\{(?=\s*["}])')
-_BUDGET = 256 * 1024 * 1024
+_BUDGET = 64 * 1024 * 1024
 """Characters that may be read in vain: text that only looks like objects must not cost hours."""
 _DEEP = 4_000_000
+_LAST = 256 * 1024
+"""Characters that are looked at when there were too many in vain."""
 _LOCATE = 64
 """Finding the line of an error counts all lines before it, this much faster than reading."""
 
@@ -34,4 +36,6 @@ def last_object(text: str) -> dict[str, Any] | None:
         else:
             found = cast("dict[str, Any]", value)
         start = _START.search(text, end)
+    if start is not None and len(text) > _LAST:
+        return last_object(text[-_LAST:]) or found
     return found
