@@ -52,8 +52,12 @@ class Place:
 
     @property
     def socket_dir(self) -> Path:
-        """The data directory, or a private folder in /tmp when that path is too long."""
-        if len(os.fsencode(self.data / f".s.PGSQL.{PORT}")) <= LONGEST_SOCKET:
+        """The data directory, or a private folder in /tmp when that path is too long.
+
+        Nor can the path of a socket hold a comma: libpq takes it for a list of hosts.
+        """
+        socket = os.fsencode(self.data / f".s.PGSQL.{PORT}")
+        if len(socket) <= LONGEST_SOCKET and b"," not in socket:
             return self.data
         digest = hashlib.sha256(os.fsencode(self.data.resolve())).hexdigest()[:20]
         return Path("/tmp") / f"smithers-{digest}"  # noqa: S108 - checked by own_socket_dir
