@@ -1,0 +1,99 @@
+"""`smithers up` as a person uses it: parked, decided, resumed by two at once, cancelled."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from smithers.sql.calls import Connection
+from support.fleet import Fleet, fleet, processes_marked
+from support.runs import WORKFLOWS, connect, node, status
+from support.waiting import until
+
+MIXED = str(WORKFLOWS / "mixed.py")
+BAD = str(WORKFLOWS / "bad_tasks.py")
+
+
+def begin(whole: Fleet, run_id: str, *words: str) -> subprocess.CompletedProcess[str]:
+    shape = json.dumps({"log": str(whole.folder / "log"), "seconds": 0.05, "width": 3})
+    return whole.cli("up", MIXED, "--run-id", run_id, "--input", shape, *words)
+
+
+def up(whole: Fleet, run_id: str) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [sys.executable, "-m", "smithers.cli.main", "up", MIXED, "--run-id", run_id, "--resume"],
+        env=whole.environment(),
+        cwd=whole.folder,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+
+
+@pytest.mark.slow
+def test_a_run_that_waits_for_a_person_is_rows_and_no_process(
+    database: str, tmp_path: Path
+) -> None:
+    with fleet(database, tmp_path, lease=3.0) as whole, connect(database) as connection:
+        done = begin(whole, "r1")
+        assert done.returncode == 3, done.stdout + done.stderr
+        assert "smithers approve r1 --node gate" in done.stdout + done.stderr
+        assert status(connection, "r1") == "waiting-approval"
+        until(lambda: not processes_marked(str(tmp_path / ".smithers")), seconds=10)
+        assert whole.cli("approve", "r1", "--no-resume").returncode == 0
+        assert whole.cli("approve", "r1", "--no-resume").returncode == 4
+        assert whole.cli("signal", "r1", "go", "--data", "{}", "--no-resume").returncode == 0
+        # Two resume at once: one advances it, the other attaches; both see the end.
+        both = [up(whole, "r1"), up(whole, "r1")]
+        said = [each.communicate(timeout=60)[0] for each in both]
+        assert [each.returncode for each in both] == [0, 0], said
+        assert status(connection, "r1") == "finished"
+        assert decided(connection, "r1") == 1
+        again = whole.cli("up", MIXED, "--run-id", "r1", "--resume")
+        assert again.returncode == 0, again.stderr
+        assert whole.cli("verify", "r1").returncode == 0
+        first = whole.cli("status", "r1", "--json").stdout
+        assert first == whole.cli("status", "r1", "--json").stdout
+        assert json.loads(first)["verdict"] == "done"
+
+
+def decided(connection: Connection, run_id: str) -> int:
+    row = connection.execute(
+        "select count(*) from smithers.events where run_id = %s and type = 'approval-decided'",
+        [run_id],
+    ).fetchone()
+    assert row is not None
+    return int(row[0])
+
+
+@pytest.mark.slow
+def test_detached_then_paused_and_cancelled(database: str, tmp_path: Path) -> None:
+    home = str(tmp_path / ".smithers")
+    with fleet(database, tmp_path, lease=3.0) as whole, connect(database) as connection:
+        hang = ["up", BAD, "--input", '{"fault": "hang"}']
+        started = whole.cli(*hang, "--run-id", "h1", "-d")
+        assert started.returncode == 0, started.stderr
+        assert "h1" in started.stdout
+        until(lambda: node(connection, "h1", "culprit").get("state") == "in-progress", seconds=30)
+        assert whole.cli("cancel", "h1").returncode == 0
+        until(lambda: status(connection, "h1") == "cancelled", seconds=15)
+        until(lambda: not processes_marked(home), seconds=15)
+        assert whole.cli("cancel", "h1").returncode == 4
+        assert whole.cli("why", "h1").returncode == 4
+        paused = begin(whole, "p1", "-d")
+        assert paused.returncode == 0, paused.stderr
+        assert whole.cli("pause", "p1").returncode == 0
+        until(lambda: status(connection, "p1") == "paused", seconds=15)
+        counted = connection.execute(
+            "select count(*) from smithers.attempts where run_id = 'p1' and state = 'abandoned'"
+        ).fetchone()
+        assert counted == (0,)
+        until(lambda: not processes_marked(home), seconds=15)
+        on = whole.cli("up", MIXED, "--run-id", "p1", "--resume")
+        assert on.returncode == 3, on.stdout + on.stderr
+        assert whole.cli("verify").returncode == 0
