@@ -71,6 +71,7 @@ class Link:
         self._name = name
         self._state = state
         self._connection: Connection | None = None
+        self._closing = threading.Lock()
         self._failures = 0
         self._made = 0
         self._abandoned = False
@@ -109,14 +110,13 @@ class Link:
 
     def cut(self) -> None:
         """Make a statement that hangs fail now, as if the network had gone."""
-        connection = self._connection
-        if connection is None:
-            return
-        with (
-            suppress(OSError, psycopg.Error),
-            socket.socket(fileno=os.dup(connection.fileno())) as s,
-        ):
-            s.shutdown(socket.SHUT_RDWR)
+        with self._closing:  # a closed connection's descriptor may be somebody else's already
+            connection = self._connection
+            if connection is None:
+                return
+            with suppress(OSError, psycopg.Error):
+                with socket.socket(fileno=os.dup(connection.fileno())) as twin:
+                    twin.shutdown(socket.SHUT_RDWR)
 
     def abandon(self) -> None:
         """As `cut`, at the end of the process: what fails now says nothing of the database."""
@@ -125,9 +125,10 @@ class Link:
 
     def close(self) -> None:
         """Close the connection; twice is fine."""
-        connection, self._connection = self._connection, None
-        if connection is not None:
-            connection.close()
+        with self._closing:
+            connection, self._connection = self._connection, None
+            if connection is not None:
+                connection.close()
 
     def _open(self) -> Connection:
         if self._connection is not None and not self._connection.closed:
