@@ -115,7 +115,8 @@ class Link:
             if connection is None:
                 return
             with suppress(OSError, psycopg.Error):
-                with socket.socket(fileno=os.dup(connection.fileno())) as twin:
+                twin = socket.socket(fileno=os.dup(connection.fileno()))
+                with twin:
                     twin.shutdown(socket.SHUT_RDWR)
 
     def abandon(self) -> None:
