@@ -61,17 +61,19 @@ def test_every_fault_is_typed_and_harms_nobody_else(database: str, tmp_path: Pat
             row = node(connection, runs[fault], "culprit")
             assert row["state"] == "failed", (fault, row)
             assert row["error"]["code"].startswith(code), (fault, row["error"])
-            (error,) = connection.execute(
+            stored = connection.execute(
                 "select error from smithers.run_state where run_id = %s", [runs[fault]]
-            ).fetchone() or (None,)
+            ).fetchone()
+            assert stored is not None
+            error = stored[0]
             assert error["code"] == row["error"]["code"]
             assert "culprit" in error["message"]
         for fault, output in SURVIVORS.items():
             assert status(connection, runs[fault]) == "finished", fault
-            stored = connection.execute(
+            found = connection.execute(
                 "select output from smithers.select_outputs_out(%s)", [runs[fault]]
             ).fetchone()
-            assert stored == (output,), fault
+            assert found == (output,), fault
         assert whole.cli("verify").returncode == 0
 
 
