@@ -23,6 +23,7 @@ from smithers.sql.calls import Connection
 from smithers.sql.embedded import Options, Place, ensure_running, stop_server
 from smithers.sql.role_settings import LIMITS
 from smithers.sql.schema import migrate
+from support.moves import refuse_illegal_moves
 
 IMAGE = "postgres:18"
 
@@ -111,6 +112,7 @@ def template_database(server: TestServer) -> Generator[str]:
     with database_on(server, template=None) as name:
         with psycopg.connect(server.url(name), autocommit=True) as connection:
             migrate(connection)
+            refuse_illegal_moves(connection)
         yield name
 
 
