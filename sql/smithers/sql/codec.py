@@ -2,7 +2,8 @@
 
 Whatever Python can put into a str must survive, and jsonb can't hold three things: NUL, lone
 surrogates, and (by our own escape) U+FFFF. Each becomes U+FFFF followed by four hex digits.
-Numbers that JSON has no word for are refused before any write.
+Numbers that JSON has no word for are refused before any write. A float from 1e16 on that lies
+inside a jsonb value comes back as an int that converts to the same float; float fields don't.
 """
 
 from __future__ import annotations

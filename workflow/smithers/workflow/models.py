@@ -47,8 +47,11 @@ class NoInput(BaseModel):
 def load(model: type[M], fields: Mapping[str, object]) -> M:
     """Make a model value of stored fields; raises pydantic's ValidationError.
 
-    Fields are named as in the class, whatever aliases it has.
+    Fields are named as in the class, whatever aliases it has. A null that the class has no
+    field for is a column that a later version of it has added to their common table.
     """
+    known = model.model_fields
+    fields = {name: value for name, value in fields.items() if value is not None or name in known}
     try:
         # JSON mode gives a strict model its dates and sets back.
         return model.model_validate_json(json.dumps(fields), by_alias=False, by_name=True)
@@ -56,7 +59,7 @@ def load(model: type[M], fields: Mapping[str, object]) -> M:
         # Half a surrogate pair is no JSON for pydantic, but a value that Python can hold.
         if error.errors(include_input=False)[0]["type"] != "json_invalid":
             raise
-        return model.model_validate(dict(fields), by_alias=False, by_name=True)
+        return model.model_validate(fields, by_alias=False, by_name=True)
 
 
 def dump(value: BaseModel) -> dict[str, object]:

@@ -208,12 +208,14 @@ begin
         coalesce(v_renames, ''), p_table);
 end $$;
 
--- True when p_new holds every field of p_old unchanged and the others are nullable.
+-- True when one table can hold both: common fields have one type, all others are nullable.
 create or replace function smithers_p1.shape_extends(p_old jsonb, p_new jsonb) returns boolean
 language sql immutable strict as $$
     select not exists (
                select from jsonb_array_elements(p_old) o
-                where not exists (select from jsonb_array_elements(p_new) n
+                where not ((o->>'nullable')::boolean
+                           and not exists (select from jsonb_array_elements(p_new) n where n->>'name' = o->>'name'))
+                  and not exists (select from jsonb_array_elements(p_new) n
                                    where n->>'name' = o->>'name' and n->>'type' = o->>'type'))
        and not exists (
                select from jsonb_array_elements(p_new) n
@@ -241,7 +243,7 @@ begin
         v_table := 'outputs_' || v_item.name;
         select v_table as table_name, jsonb_agg(c.f) as fields into v_base
           from (select distinct on (f->>'name') f from smithers.output_tables u, jsonb_array_elements(u.fields) f
-                 where u.table_name = v_table order by f->>'name') c
+                 where u.table_name = v_table order by f->>'name', (f->>'nullable')::boolean) c
         having count(*) > 0 or exists (select from smithers.output_tables u where u.table_name = v_table);
         if v_base.table_name is not null and smithers_p1.shape_extends(coalesce(v_base.fields, '[]'), v_item.fields) then
             for v_field in select f from jsonb_array_elements(v_item.fields) f
