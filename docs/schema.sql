@@ -3,42 +3,6 @@
 
 CREATE SCHEMA smithers;
 
-CREATE FUNCTION smithers.check_move_attempts() RETURNS trigger
-    LANGUAGE plpgsql
-    AS $$
-                begin
-                    if (old."state" || '>' || new."state")
-                       <> all (string_to_array('in-progress>abandoned, in-progress>cancelled, in-progress>failed, in-progress>finished, in-progress>parked, in-progress>released', ', ')) then
-                        raise exception 'illegal move of attempts: % to % (%)',
-                            old."state", new."state", new.run_id;
-                    end if;
-                    return new;
-                end $$;
-
-CREATE FUNCTION smithers.check_move_nodes() RETURNS trigger
-    LANGUAGE plpgsql
-    AS $$
-                begin
-                    if (old."state" || '>' || new."state")
-                       <> all (string_to_array('cancelled>pending, failed>pending, finished>pending, pending>cancelled, pending>failed, pending>finished, pending>ready, pending>skipped, pending>waiting-approval, pending>waiting-event, pending>waiting-timer, ready>cancelled, ready>failed, ready>finished, ready>pending, ready>waiting-quota, skipped>pending, waiting-approval>cancelled, waiting-approval>failed, waiting-approval>finished, waiting-approval>pending, waiting-approval>skipped, waiting-event>cancelled, waiting-event>failed, waiting-event>finished, waiting-event>pending, waiting-event>skipped, waiting-quota>cancelled, waiting-quota>failed, waiting-quota>finished, waiting-quota>pending, waiting-quota>skipped, waiting-timer>cancelled, waiting-timer>failed, waiting-timer>finished, waiting-timer>pending, waiting-timer>skipped', ', ')) then
-                        raise exception 'illegal move of nodes: % to % (%)',
-                            old."state", new."state", new.run_id;
-                    end if;
-                    return new;
-                end $$;
-
-CREATE FUNCTION smithers.check_move_run_state() RETURNS trigger
-    LANGUAGE plpgsql
-    AS $$
-                begin
-                    if (old."status" || '>' || new."status")
-                       <> all (string_to_array('cancelled>running, failed>running, finished>running, paused>cancelled, paused>failed, paused>running, running>cancelled, running>continued, running>failed, running>finished, running>paused, running>waiting-approval, running>waiting-event, running>waiting-quota, running>waiting-timer, waiting-approval>cancelled, waiting-approval>failed, waiting-approval>paused, waiting-approval>running, waiting-event>cancelled, waiting-event>failed, waiting-event>paused, waiting-event>running, waiting-quota>cancelled, waiting-quota>failed, waiting-quota>paused, waiting-quota>running, waiting-timer>cancelled, waiting-timer>failed, waiting-timer>paused, waiting-timer>running', ', ')) then
-                        raise exception 'illegal move of run_state: % to % (%)',
-                            old."status", new."status", new.run_id;
-                    end if;
-                    return new;
-                end $$;
-
 CREATE FUNCTION smithers.now() RETURNS timestamp with time zone
     LANGUAGE sql STABLE PARALLEL SAFE
     AS $$ select statement_timestamp()
@@ -643,9 +607,3 @@ CREATE INDEX signals_inbox_idx ON smithers.signals USING btree (run_id, seq) WHE
 CREATE UNIQUE INDEX signals_request_id_key ON smithers.signals USING btree (run_id, request_id) WHERE (request_id IS NOT NULL);
 
 CREATE INDEX timers_due_idx ON smithers.timers USING btree (due_at) WHERE ((fired_seq IS NULL) AND (NOT superseded));
-
-CREATE TRIGGER check_move BEFORE UPDATE ON smithers.attempts FOR EACH ROW WHEN ((old.state IS DISTINCT FROM new.state)) EXECUTE FUNCTION smithers.check_move_attempts();
-
-CREATE TRIGGER check_move BEFORE UPDATE ON smithers.nodes FOR EACH ROW WHEN ((old.state IS DISTINCT FROM new.state)) EXECUTE FUNCTION smithers.check_move_nodes();
-
-CREATE TRIGGER check_move BEFORE UPDATE ON smithers.run_state FOR EACH ROW WHEN ((old.status IS DISTINCT FROM new.status)) EXECUTE FUNCTION smithers.check_move_run_state();

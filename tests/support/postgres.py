@@ -108,11 +108,19 @@ def throwaway_cluster(**settings: str) -> Generator[Path]:
 
 @contextmanager
 def template_database(server: TestServer) -> Generator[str]:
-    """A migrated database to copy from; nobody else may be connected to it."""
+    """A migrated database to copy from, which refuses illegal moves; nobody may connect to it."""
+    with migrated_database(server) as name:
+        with psycopg.connect(server.url(name), autocommit=True) as connection:
+            refuse_illegal_moves(connection)
+        yield name
+
+
+@contextmanager
+def migrated_database(server: TestServer) -> Generator[str]:
+    """A database as `smithers migrate` leaves it."""
     with database_on(server, template=None) as name:
         with psycopg.connect(server.url(name), autocommit=True) as connection:
             migrate(connection)
-            refuse_illegal_moves(connection)
         yield name
 
 

@@ -12,7 +12,7 @@ import sys
 from pathlib import Path
 
 from smithers.sql.embedded import find_binaries
-from support.postgres import TestServer, template_database, test_server
+from support.postgres import TestServer, migrated_database, test_server
 
 HEAD = """\
 -- The tables as they are after all migrations. Written by `make schema`; don't edit it.
@@ -47,7 +47,7 @@ def normalised(text: str) -> str:
 
 def main(target: Path) -> None:
     """Write the dump to a file."""
-    with test_server() as server, template_database(server) as database:
+    with test_server() as server, migrated_database(server) as database:
         target.write_text(dump(server, database), "utf-8")
 
 
