@@ -34,7 +34,8 @@ def blocked_by(run: Row, details: Row) -> tuple[Blocked, ...]:
     found += [_event(run_id, row, details["inbox"]) for row in _in(details, "waiting-event")]
     found += [_quota(row) for row in _in(details, "waiting-quota")]
     found += [_timer(row) for row in details["timers"]]
-    found += [_retry(row) for row in _in(details, "pending") if row["due_at"]]
+    ends = {(row["node_id"], row["iteration"]): row["error"] for row in details["failures"]}
+    found += [_retry(row, ends) for row in _in(details, "pending") if row["due_at"]]
     found += list(_queues(details["ready"]))
     return tuple(found)
 
@@ -91,8 +92,9 @@ def _timer(row: Row) -> Blocked:
     return _wait("timer", row, "a timer", None, row["opened_at"])
 
 
-def _retry(row: Row) -> Blocked:
-    why = (row["error"] or {}).get("message")
+def _retry(row: Row, ends: Mapping[tuple[str, int], Row | None]) -> Blocked:
+    """An attempt that was given back leaves its reason with itself, not with its node."""
+    why = (ends.get((row["node_id"], row["iteration"])) or row["error"] or {}).get("message")
     words = f"attempt {row['last_attempt'] + 1} begins when it is due"
     return _wait("retry", row, f"{words}; before: {why}" if why else words, None, None)
 
