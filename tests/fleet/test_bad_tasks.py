@@ -8,20 +8,20 @@ from typing import Any
 import pytest
 
 from support.fleet import fleet, processes_marked
-from support.runs import connect, node, start_run, status
+from support.runs import attempts, connect, node, start_run, status
 from support.waiting import until
 
 FAILURES = {
     "segfault": "EXECUTOR_DIED",
     "exit": "EXECUTOR_DIED",
     "kill": "EXECUTOR_DIED",
-    "sys-exit": "TASK_",
+    "sys-exit": "TASK_RAISED",
     "raise": "TASK_RAISED",
     "memory": "OUT_OF_MEMORY",
     "flood": "LOG_OVERFLOW",
     "hang": "TASK_TIMEOUT",
     "wrong-model": "OUTPUT_INVALID",
-    "invalid": "OUTPUT_",
+    "invalid": "OUTPUT_INVALID",
     "nan": "OUTPUT_NOT_SERIALISABLE",
     "infinity": "OUTPUT_NOT_SERIALISABLE",
     "huge": "OUTPUT_TOO_LARGE",
@@ -60,7 +60,9 @@ def test_every_fault_is_typed_and_harms_nobody_else(database: str, tmp_path: Pat
         for fault, code in FAILURES.items():
             row = node(connection, runs[fault], "culprit")
             assert row["state"] == "failed", (fault, row)
-            assert row["error"]["code"].startswith(code), (fault, row["error"])
+            assert row["error"]["code"] == code, (fault, row["error"])
+            assert row["error"]["details"]["node_id"] == "culprit", fault
+            assert attempts(connection, runs[fault]) == [("culprit", 1, "failed")], fault
             stored = connection.execute(
                 "select error from smithers.run_state where run_id = %s", [runs[fault]]
             ).fetchone()

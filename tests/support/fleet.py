@@ -6,7 +6,7 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Iterable, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -48,7 +48,10 @@ class Member:
 
 @dataclass
 class Fleet:
-    """The processes of one database, each with short leases."""
+    """The processes of one database, each with short leases.
+
+    Without a DSN it is the embedded database below `folder`.
+    """
 
     dsn: str
     folder: Path
@@ -59,7 +62,7 @@ class Fleet:
     def environment(self) -> dict[str, str]:
         return {
             **os.environ,
-            "SMITHERS_DATABASE_URL": self.dsn,
+            **({"SMITHERS_DATABASE_URL": self.dsn} if self.dsn else {}),
             "SMITHERS_HOME": str(self.folder / ".smithers"),
             "SMITHERS_LEASE_SECONDS": str(self.lease),
             "SMITHERS_POISON_ATTEMPTS": "50",
@@ -139,6 +142,31 @@ def fleet(
         whole.stop()
 
 
+def held_pids(folder: Path, *, bodies: int, seconds: float = 60.0) -> list[tuple[str, int, int]]:
+    """(name, pid, child's pid) of the bodies of the workflow `held`, once so many have begun."""
+
+    def begun() -> list[tuple[str, int, int]]:
+        path = folder / "pids"
+        words = [line.split() for line in path.read_text().splitlines()] if path.exists() else []
+        found = [(name, int(pid), int(child)) for name, pid, child in words]
+        return found if len(found) >= bodies else []
+
+    return until(begun, seconds=seconds)
+
+
+def state_of(pid: int) -> str:
+    """The letter of a process's state as in /proc, empty when there is no such process."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    except OSError:
+        return ""
+
+
+def dead(pids: Iterable[int]) -> bool:
+    """Whether none of these lives; a zombie is dead."""
+    return all(state_of(pid) in ("", "Z", "X") for pid in pids)
+
+
 def processes_marked(text: str) -> list[int]:
     """Give the living processes whose exec environment holds `text`."""
     found = []
@@ -154,4 +182,13 @@ def processes_marked(text: str) -> list[int]:
     return found
 
 
-__all__ = ["Fleet", "Member", "fleet", "processes_marked", "until"]
+__all__ = [
+    "Fleet",
+    "Member",
+    "dead",
+    "fleet",
+    "held_pids",
+    "processes_marked",
+    "state_of",
+    "until",
+]

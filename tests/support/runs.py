@@ -35,9 +35,10 @@ def start_run(
     run_id: str | None = None,
     workflow: str | None = None,
     config: dict[str, Any] | None = None,
+    folder: Path = WORKFLOWS,
 ) -> str:
-    """Store the bundle of a test workflow and create a run of it."""
-    entry = WORKFLOWS / f"{name}.py"
+    """Store the bundle of a test workflow and create a run of it; nothing is admitted first."""
+    entry = folder / f"{name}.py"
     bundle = build(entry)
     store(connection, bundle)
     chosen = run_id or f"t{uuid4().hex[:12]}"
@@ -83,6 +84,24 @@ def node(connection: Connection, run_id: str, node_id: str, iteration: int = 0) 
         [run_id, node_id, iteration],
     ).fetchone()
     return {} if row is None else dict(row[0])
+
+
+def attempts(connection: Connection, run_id: str) -> list[tuple[str, int, str]]:
+    """(node, attempt, state) of a run's attempts."""
+    found = connection.execute(
+        "select node_id, attempt, state from smithers.attempts where run_id = %s order by 1, 2",
+        [run_id],
+    )
+    return [(str(name), int(number), str(state)) for name, number, state in found.fetchall()]
+
+
+def count_events(connection: Connection, run_id: str, kind: str) -> int:
+    """How many events of a type a run has."""
+    row = connection.execute(
+        "select count(*) from smithers.events where run_id = %s and type = %s", [run_id, kind]
+    ).fetchone()
+    assert row is not None
+    return int(row[0])
 
 
 def approve_open(connection: Connection) -> int:
