@@ -12,7 +12,7 @@ Row = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Blocked:
-    """One wait. `command` is None when only time ends it."""
+    """One wait. `command` is None when time ends it and somebody lives to see to that."""
 
     reason: str
     node_id: str | None
@@ -23,8 +23,11 @@ class Blocked:
     due_at: str | None = None
 
 
-def blocked_by(run: Row, details: Row) -> tuple[Blocked, ...]:
-    """List the waits of a run that hasn't ended, those of people first."""
+def blocked_by(run: Row, details: Row, *, revive: str | None = None) -> tuple[Blocked, ...]:
+    """List the waits of a run that hasn't ended, those of people first.
+
+    `revive` is the command that starts processes, given when none lives: time alone wakes nobody.
+    """
     run_id = str(run["run_id"])
     found: list[Blocked] = []
     if run["pause_requested_at"] is not None:
@@ -32,10 +35,10 @@ def blocked_by(run: Row, details: Row) -> tuple[Blocked, ...]:
     found += [_approval(run_id, row) for row in details["approvals"]]
     found += [_human(run_id, row) for row in details["humans"]]
     found += [_event(run_id, row, details["inbox"]) for row in _in(details, "waiting-event")]
-    found += [_quota(row) for row in _in(details, "waiting-quota")]
-    found += [_timer(row) for row in details["timers"]]
+    found += [_quota(row, revive) for row in _in(details, "waiting-quota")]
+    found += [_timer(row, revive) for row in details["timers"]]
     ends = {(row["node_id"], row["iteration"]): row["error"] for row in details["failures"]}
-    found += [_retry(row, ends) for row in _in(details, "pending") if row["due_at"]]
+    found += [_retry(row, ends, revive) for row in _in(details, "pending") if row["due_at"]]
     found += list(_queues(details["ready"]))
     return tuple(found)
 
@@ -83,20 +86,21 @@ def _event(run_id: str, row: Row, inbox: Iterable[Row]) -> Blocked:
     return _wait("event", row, f"the signal {name}{also}", command, None)
 
 
-def _quota(row: Row) -> Blocked:
+def _quota(row: Row, revive: str | None) -> Blocked:
     words = (row["error"] or {}).get("message") or "the quota of its agent is used up"
-    return _wait("quota", row, words, None, None)
+    return _wait("quota", row, words, revive, None)
 
 
-def _timer(row: Row) -> Blocked:
-    return _wait("timer", row, "a timer", None, row["opened_at"])
+def _timer(row: Row, revive: str | None) -> Blocked:
+    words = "a timer, which nobody lives to fire" if revive else "a timer"
+    return _wait("timer", row, words, revive, row["opened_at"])
 
 
-def _retry(row: Row, ends: Mapping[tuple[str, int], Row | None]) -> Blocked:
+def _retry(row: Row, ends: Mapping[tuple[str, int], Row | None], revive: str | None) -> Blocked:
     """An attempt that was given back leaves its reason with itself, not with its node."""
     why = (ends.get((row["node_id"], row["iteration"])) or row["error"] or {}).get("message")
     words = f"attempt {row['last_attempt'] + 1} begins when it is due"
-    return _wait("retry", row, f"{words}; before: {why}" if why else words, None, None)
+    return _wait("retry", row, f"{words}; before: {why}" if why else words, revive, None)
 
 
 def _queues(ready: Iterable[Row]) -> Iterator[Blocked]:

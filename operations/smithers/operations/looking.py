@@ -71,11 +71,14 @@ def _summary(row: Json, serving: Serving) -> RunSummary:
 
 def _status(row: Json, details: Json, processes: list[Json]) -> RunStatus:
     facts, serving = Facts.of(row), Serving.of(processes)
-    verdict, unhealthy = judge(facts, serving, revive_command(row["run"]))
+    revive = revive_command(row["run"])
+    verdict, unhealthy = judge(facts, serving, revive)
+    alone = not (serving.schedulers or serving.supervisors)
+    waits = blocked_by(row["run"], details, revive=revive if alone else None)
     return RunStatus(
         run=row["run"],
         verdict=verdict,
-        blocked=() if facts.ended else blocked_by(row["run"], details),
+        blocked=() if facts.ended else waits,
         unhealthy=unhealthy,
         nodes=details["nodes"],
         owner=row["owner"],
