@@ -10,6 +10,7 @@ import psycopg
 import pytest
 
 from smithers.sql import processes, worker
+from smithers.sql import supervisor as supervisor_sql
 from smithers.sql.calls import Connection
 from smithers.supervisor.duties import Repair
 from smithers.supervisor.rounds import DeclaredDeadError, Policy, Rounds, would_do
@@ -104,6 +105,28 @@ def test_after_an_outage_nothing_is_believed_for_a_lease(conn: Connection, clock
         clock.now += 5.9
     clock.now += 1
     assert one_round(rounds, conn, owner) == Counter(attempt=1, run=1, process=1)
+
+
+def test_an_answer_that_was_late_counts_as_an_outage(
+    conn: Connection, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The database hung: no query failed, but for as long as ours took nobody could beat."""
+    lost_attempts(conn, 1)
+    rounds, owner = Rounds(policy(), clock=clock), supervisor(conn)
+    assert one_round(rounds, conn, owner) == Counter()
+    look = supervisor_sql.beat_and_look
+
+    def hang(*given: Any, **named: Any) -> Any:
+        clock.now += 60
+        return look(*given, **named)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(supervisor_sql, "beat_and_look", hang)
+        assert one_round(rounds, conn, owner) == Counter()
+    clock.now += 29
+    assert one_round(rounds, conn, owner) == Counter()
+    clock.now += 11
+    assert one_round(rounds, conn, owner) == Counter(attempt=1)
 
 
 def test_a_failed_query_between_two_looks_counts_as_no_look(conn: Connection, clock: Clock) -> None:

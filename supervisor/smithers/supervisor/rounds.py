@@ -17,6 +17,8 @@ from smithers.supervisor.stale import StaleWatch
 
 NOBODY: Final = 0
 """No process row has this number."""
+SILENCE: Final = 1 / 3
+"""The part of a lease after which an answer is so late that the database counts as away."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,7 +57,7 @@ class Rounds:
         self._sweep_at = clock()
 
     def lost_sight(self) -> None:
-        """A query failed: nothing is believed for one lease."""
+        """A query failed, or hung: nothing is believed for one lease."""
         self._watch.lost_sight()
 
     def run_once(self, connection: Connection, owner: int, *, own_lease: timedelta) -> list[Repair]:
@@ -65,10 +67,13 @@ class Rounds:
         psycopg.Error, after which `lost_sight` is due.
         """
         grace = timedelta(seconds=self._policy.lease)
+        asked_at = self._clock()
         found = sql.beat_and_look(connection, owner, lease=own_lease, late=duties.LATE, grace=grace)
         if not found.current:
             raise DeclaredDeadError
         stale = self._stale(connection) if found.leases else []
+        if self._clock() - asked_at > SILENCE * self._policy.lease:
+            self.lost_sight()  # the answer came, but nobody could beat while we waited for it
         repairs = duties.fire_late(connection) if found.due else []
         lost = self._watch.look(stale)
         repairs += duties.reclaim_attempts(connection, lost, poison=self._policy.poison)
