@@ -3,15 +3,23 @@
 from __future__ import annotations
 
 import os
+import time
+from contextlib import closing
+from typing import Final
+
+import psycopg
 
 from smithers.process.settings import Settings
 from smithers.sql import schema
 from smithers.sql.calls import Connection
-from smithers.sql.connect import Database, connect, resolve_database
+from smithers.sql.connect import Database, connect, reached, resolve_database
 from smithers.sql.database_errors import DatabaseUnavailable, SchemaError
 from smithers.sql.embedded import Options
+from smithers.sql.errors import is_connection_lost
 
 __all__ = ["locate_database", "open_connection", "open_database"]
+
+_PAUSE: Final = 0.05
 
 
 def locate_database(settings: Settings) -> Database:
@@ -50,6 +58,21 @@ def open_connection(
     nothing answers within `deadline_seconds`, and `SchemaError`.
     """
     database = locate_database(settings)
+    give_up_at = time.monotonic() + deadline_seconds
+    while True:
+        left = max(0.0, give_up_at - time.monotonic())
+        try:
+            return database, _open_checked(database, application_name, left)
+        except psycopg.Error as exc:  # it crashed after it had let us in: nothing was begun
+            if not is_connection_lost(exc):
+                raise
+            if left <= 0:
+                with reached(database):
+                    raise
+            time.sleep(_PAUSE)
+
+
+def _open_checked(database: Database, application_name: str, deadline_seconds: float) -> Connection:
     connection = connect(
         database, application_name=application_name, deadline_seconds=deadline_seconds
     )
@@ -59,15 +82,16 @@ def open_connection(
         if not database.embedded or exc.code not in ("SCHEMA_MISSING", "SCHEMA_OUTDATED"):
             connection.close()
             raise
-        schema.migrate(connection)
-        connection.close()  # it was opened before the role had its limits
+        with closing(connection):
+            schema.migrate(connection)
+        # It was opened before the role had its limits.
         connection = connect(
             database, application_name=application_name, deadline_seconds=deadline_seconds
         )
     except BaseException:
         connection.close()
         raise
-    return database, connection
+    return connection
 
 
 def _refuse_folder_of_another_user(settings: Settings) -> None:
