@@ -63,19 +63,34 @@ def test_immediate_stops_lose_nothing_that_was_acknowledged(tmp_path: Path) -> N
                     crash(home)
                     ensure_running(home, options)
 
-            def finished() -> bool:
-                def look() -> bool:
-                    with connect(dsn) as connection:
-                        approve_open(connection)
-                        return statuses(connection) == {"finished": RUNS}
+            approved: list[str] = []
+            approved_at_crash = 0
 
+            def look() -> bool:
+                with connect(dsn) as connection:
+                    approve_open(connection, approved)
+                    return statuses(connection) == {"finished": RUNS}
+
+            def finished() -> bool:
+                nonlocal approved_at_crash
+                if len(approved) >= approved_at_crash + RUNS // 3:
+                    # Right after a decision was acknowledged.
+                    approved_at_crash = len(approved)
+                    crash(home)
+                    ensure_running(home, options)
                 return insist(look)
 
             until(finished, seconds=120, pause=0.1)
+            assert approved_at_crash > 0
             assert len(whole.living()) == len(ROLES), whole.logs()
             with connect(dsn) as connection:
                 there = {row[0] for row in connection.execute("select run_id from smithers.runs")}
                 assert set(acknowledged) <= there
+                decided = connection.execute(
+                    "select run_id from smithers.approvals where decided_seq is not null"
+                ).fetchall()
+                assert {row[0] for row in decided} == there
+                assert len(approved) == len(set(approved)), "a decision was taken twice"
                 assert bodies_started_after_completion(connection, log) == []
             verified = whole.cli("verify")
             assert verified.returncode == 0, verified.stdout + verified.stderr

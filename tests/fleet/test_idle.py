@@ -16,7 +16,7 @@ from support.postgres import TestServer, create_database, throwaway_cluster
 from support.runs import connect
 from support.waiting import until
 
-WINDOW_SECONDS = 20
+WINDOW_SECONDS = 14
 MOST_PER_SECOND = 0.5
 MARKS = ("begin", "commit", "set", "show", "listen", "unlisten")
 

@@ -1,4 +1,4 @@
-"""`smithers up` as a person uses it: parked, decided, resumed by two at once, cancelled."""
+"""`smithers up` as a person uses it: parked, decided, resumed by two at once."""
 
 from __future__ import annotations
 
@@ -11,11 +11,10 @@ import pytest
 
 from smithers.sql.calls import Connection
 from support.fleet import Fleet, fleet, processes_marked
-from support.runs import WORKFLOWS, connect, node, status
+from support.runs import WORKFLOWS, connect, status
 from support.waiting import until
 
 MIXED = str(WORKFLOWS / "mixed.py")
-BAD = str(WORKFLOWS / "bad_tasks.py")
 
 
 def begin(whole: Fleet, run_id: str, *words: str) -> subprocess.CompletedProcess[str]:
@@ -69,31 +68,3 @@ def decided(connection: Connection, run_id: str) -> int:
     ).fetchone()
     assert row is not None
     return int(row[0])
-
-
-@pytest.mark.slow
-def test_detached_then_paused_and_cancelled(database: str, tmp_path: Path) -> None:
-    home = str(tmp_path / ".smithers")
-    with fleet(database, tmp_path, lease=3.0) as whole, connect(database) as connection:
-        hang = ["up", BAD, "--input", '{"fault": "hang"}']
-        started = whole.cli(*hang, "--run-id", "h1", "-d")
-        assert started.returncode == 0, started.stderr
-        assert "h1" in started.stdout
-        until(lambda: node(connection, "h1", "culprit").get("state") == "in-progress", seconds=30)
-        assert whole.cli("cancel", "h1").returncode == 0
-        until(lambda: status(connection, "h1") == "cancelled", seconds=15)
-        until(lambda: not processes_marked(home), seconds=15)
-        assert whole.cli("cancel", "h1").returncode == 4
-        assert whole.cli("why", "h1").returncode == 4
-        paused = begin(whole, "p1", "-d")
-        assert paused.returncode == 0, paused.stderr
-        assert whole.cli("pause", "p1").returncode == 0
-        until(lambda: status(connection, "p1") == "paused", seconds=15)
-        counted = connection.execute(
-            "select count(*) from smithers.attempts where run_id = 'p1' and state = 'abandoned'"
-        ).fetchone()
-        assert counted == (0,)
-        until(lambda: not processes_marked(home), seconds=15)
-        on = whole.cli("up", MIXED, "--run-id", "p1", "--resume")
-        assert on.returncode == 3, on.stdout + on.stderr
-        assert whole.cli("verify").returncode == 0

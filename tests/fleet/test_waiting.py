@@ -72,11 +72,14 @@ def test_cancel_ends_every_process_of_a_run(database: str, tmp_path: Path) -> No
     with fleet(database, tmp_path, lease=3.0) as whole, connect(database) as connection:
         started = whole.cli(*command("c1", tmp_path, "-d", width=3))
         assert started.returncode == 0, started.stderr
+        assert "c1" in started.stdout
         family = [pid for _, *both in held_pids(tmp_path, bodies=3) for pid in both]
         assert whole.cli("cancel", "c1").returncode == 0
         until(lambda: dead(family) and not processes_marked(home), seconds=10)
         assert status(connection, "c1") == "cancelled"
         assert {state for _, _, state in attempts(connection, "c1")} == {"cancelled"}
+        assert whole.cli("cancel", "c1").returncode == 4
+        assert whole.cli("why", "c1").returncode == 4
         assert verify(connection) == []
 
 

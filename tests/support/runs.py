@@ -104,8 +104,11 @@ def count_events(connection: Connection, run_id: str, kind: str) -> int:
     return int(row[0])
 
 
-def approve_open(connection: Connection) -> int:
-    """Approve whatever is open; give how many decisions were taken."""
+def approve_open(connection: Connection, acknowledged: list[str] | None = None) -> int:
+    """Approve whatever is open; give how many decisions were taken.
+
+    The run of each decision whose reply came is put into `acknowledged`.
+    """
     taken = 0
     for run_id, node_id, iteration in connection.execute(
         "select run_id, node_id, iteration from smithers.approvals"
@@ -123,6 +126,8 @@ def approve_open(connection: Connection) -> int:
         with suppress(Refused):
             operator.decide_approval(connection, decision)
             taken += 1
+            if acknowledged is not None:
+                acknowledged.append(run_id)
     return taken
 
 
