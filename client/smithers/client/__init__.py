@@ -1,0 +1,1 @@
+"""Smithers from a program or a web service: start, wait, signal, decide, read."""

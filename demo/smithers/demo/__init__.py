@@ -1,0 +1,1 @@
+"""The product in a minute: a run of the repository-health workflow, killed three times."""

@@ -1,0 +1,1 @@
+"""Run a workflow in a test: scripted agents, a fake clock, no database."""
