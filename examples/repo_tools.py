@@ -6,7 +6,6 @@ import json
 import os
 import re
 import subprocess
-import tempfile
 import time
 from collections import Counter
 from pathlib import Path
@@ -58,12 +57,6 @@ class Scratch(BaseModel):
     original: str | None
 
 
-class Repair(BaseModel):
-    """One edit of the scratch copy."""
-
-    removed: str | None
-
-
 class Check(BaseModel):
     """Whether the scratch copy compiles."""
 
@@ -81,8 +74,8 @@ class Report(BaseModel):
     broken: int
 
 
-def list_sources(repo: str, size: int) -> Sources:
-    """List tracked regular files of known languages."""
+def list_sources(repo: str, batches: int) -> Sources:
+    """List tracked regular files of known languages, in at most so many batches of like size."""
     names = git(repo, "ls-files", "-z").split("\0")
     paths = sorted(
         name
@@ -98,7 +91,8 @@ def list_sources(repo: str, size: int) -> Sources:
         check=False,
     ).stdout.strip()
     return Sources(
-        commit=commit or None, batches=[paths[i : i + size] for i in range(0, len(paths), size)]
+        commit=commit or None,
+        batches=[paths[start::batches] for start in range(min(batches, len(paths)))],
     )
 
 
@@ -149,10 +143,9 @@ def commits_by_file(repo: str, paths: list[str]) -> Counter[str]:
     return Counter(name.strip("\n") for name in log.split("\0") if name.strip("\n"))
 
 
-def plant_defect(repo: str, run_id: str, sources: Sources) -> Scratch:
+def plant_defect(repo: str, folder: str, sources: Sources) -> Scratch:
     """Copy a Python file of the repository and break the copy in two places."""
-    folder = Path(tempfile.gettempdir()) / f"smithers-repo-health-{run_id}"
-    folder.mkdir(exist_ok=True)
+    Path(folder).mkdir(parents=True, exist_ok=True)
     original = next(
         (
             path
@@ -165,22 +158,9 @@ def plant_defect(repo: str, run_id: str, sources: Sources) -> Scratch:
         None,
     )
     source = (Path(repo) / original).read_text(errors="replace") if original else SAMPLE
-    copy = folder / "scratch.py"
+    copy = Path(folder) / "scratch.py"
     copy.write_text(source.rstrip("\n") + "\n" + "".join(PLANTED))
     return Scratch(copy_path=str(copy), original=original)
-
-
-def repair_once(scratch: Scratch) -> Repair:
-    """Remove the line that the compiler complains about first."""
-    path = Path(scratch.copy_path)
-    lines = path.read_text().splitlines(keepends=True)
-    try:
-        compile("".join(lines), str(path), "exec", dont_inherit=True)
-    except SyntaxError as error:
-        removed = lines.pop((error.lineno or len(lines)) - 1)
-        path.write_text("".join(lines))
-        return Repair(removed=removed.rstrip("\n"))
-    return Repair(removed=None)
 
 
 def check_copy(scratch: Scratch) -> Check:

@@ -11,16 +11,18 @@ from collections.abc import Generator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import psycopg
 from psycopg import conninfo
-from psycopg_pool import ConnectionPool
 from tenacity import Retrying, retry_if_exception, stop_after_delay, wait_random_exponential
 
 from smithers.sql import embedded
 from smithers.sql.calls import Connection
 from smithers.sql.database_errors import DatabaseUnavailable
+
+if TYPE_CHECKING:
+    from psycopg_pool import ConnectionPool
 
 __all__ = [
     "Connection",
@@ -153,6 +155,8 @@ def open_pool(
 
     The caller closes it. It connects in its own threads: `pool.wait()` shows whether it can.
     """
+    from psycopg_pool import ConnectionPool
+
     database = Database(database) if isinstance(database, str) else database
     return ConnectionPool(
         database.dsn,
