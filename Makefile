@@ -17,8 +17,8 @@ $(READY): pyproject.toml
 help:  ## list the targets
 	@sed -nE 's/^([a-z]+):.*## (.*)/  \1\t\2/p' $(MAKEFILE_LIST) | expand -t 12
 
-demo: $(READY)  ## run examples/repo_health.py on REPO=path (default: this repository)
-	$(BIN)/python examples/demo.py $(REPO)
+demo: $(READY)  ## see it work on REPO=path (default: this repository), killed three times
+	$(BIN)/smithers demo $(REPO)
 
 test: check  ## check and run every test
 	$(BIN)/python -m pytest -n 2 --dist loadfile

@@ -15,6 +15,10 @@ from smithers.cli.lazy import LazyGroup
 
 # name → (module:attribute, one line of help); in the order of the help.
 COMMANDS: Final[Mapping[str, tuple[str, str]]] = {
+    "demo": (
+        "smithers.cli.demo:demo",
+        "See it work: a real run on your repository, killed three times.",
+    ),
     "up": ("smithers.cli.up:up", "Start or resume a run of a workflow, and follow it."),
     "ps": ("smithers.cli.look:ps", "List runs."),
     "status": ("smithers.cli.look:status", "Show one run: its nodes, what it waits for."),

@@ -101,6 +101,14 @@ def read_demand(connection: Connection, *, queues: Sequence[str]) -> Json:
     return found
 
 
+def read_figures(connection: Connection, run_id: str, *, owners: Sequence[int]) -> Json:
+    """What a run has cost: {steps, repeated, interrupted, first_start, lost}; `lost` are those of
+    the processes `owners` that ended without a goodbye.
+    """
+    found: Json = _document(connection, "figures", run_id=run_id, owners=list(owners))
+    return found
+
+
 def read_events(connection: Connection, run_id: str, *, since: int, limit: int) -> list[Event]:
     """Events after number `since`, in order."""
     with translated(), connection.cursor(row_factory=class_row(Event)) as cursor:

@@ -1,0 +1,74 @@
+"""What is killed in the demo, and when: each strike waits for a moment when it hurts."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any, Final
+
+from smithers.operations.results import RunStatus
+
+Node = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Strike:
+    """Who is killed (kinds of processes), when, and the words for it.
+
+    `everything` takes `smithers up` and the embedded database along.
+    """
+
+    kinds: tuple[str, ...]
+    moment: Callable[[RunStatus], bool]
+    words: str
+    everything: bool = False
+
+
+def _named(seen: RunStatus, prefix: str, state: str) -> Sequence[Node]:
+    return [
+        node
+        for node in seen.nodes
+        if str(node["node_id"]).startswith(prefix) and node["state"] == state
+    ]
+
+
+def _inspecting(seen: RunStatus) -> bool:
+    """Some are done, some are in flight."""
+    done, flying = (_named(seen, "inspect:", state) for state in ("finished", "in-progress"))
+    return bool(done and flying)
+
+
+def _inspecting_again(seen: RunStatus) -> bool:
+    """What the first strike interrupted runs again, or is done already."""
+    again = [node for node in seen.nodes if node["abandoned"]]
+    moved = all(node["state"] in {"in-progress", "finished"} for node in again)
+    busy = any(node["state"] == "in-progress" for node in seen.nodes)
+    return bool(again) and moved and busy
+
+
+def _repairing(seen: RunStatus) -> bool:
+    """The agent is at work, under a scheduler and a worker."""
+    kinds = {process["kind"] for process in seen.processes}
+    return bool(_named(seen, "repair", "in-progress")) and {"scheduler", "worker"} <= kinds
+
+
+STRIKES: Final = (
+    Strike(("worker",), _inspecting, "the worker"),
+    Strike(("scheduler",), _inspecting_again, "the scheduler"),
+    Strike(("scheduler", "worker", "supervisor"), _repairing, "everything", everything=True),
+)
+
+
+def victims(strike: Strike, seen: RunStatus) -> list[Node]:
+    """The living processes that a strike is for."""
+    return [process for process in seen.processes if process["kind"] in strike.kinds]
+
+
+def kill(pids: Sequence[int]) -> None:
+    """SIGKILL to each; one that has ended by itself is no error."""
+    for pid in pids:
+        with suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
