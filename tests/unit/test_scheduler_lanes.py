@@ -4,8 +4,8 @@ from typing import cast
 from uuid import UUID
 
 import pytest
-import structlog
 
+from smithers.observability.logs import Log
 from smithers.scheduler import lanes, waiting
 from smithers.scheduler.advance import OwnedRun
 from smithers.scheduler.lane import Lane
@@ -47,7 +47,7 @@ class Yard:
         self.opened: list[FakeLane] = []
         for module in (lanes, waiting):
             monkeypatch.setattr(module, "monotonic", lambda: self.now)
-        self.lanes = Lanes(self.open_lane, structlog.get_logger())
+        self.lanes = Lanes(self.open_lane, Log())
 
     def open_lane(self, source_hash: str, waiting: Waiting) -> Lane:
         self.opened.append(FakeLane(source_hash, waiting))

@@ -10,8 +10,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Final, Protocol
 
-import structlog
-
+from smithers.observability.logs import Log
 from smithers.operations.fleet import LocalFleet
 from smithers.operations.interrupts import Interrupts
 from smithers.operations.results import EventLine
@@ -169,7 +168,7 @@ class Unlogged(DatabaseState):
     """A state that nobody logs: the follower tells its audience itself."""
 
     def __init__(self) -> None:
-        super().__init__(structlog.get_logger())
+        super().__init__(Log())
 
     def up(self) -> int:
         """A connection was made."""

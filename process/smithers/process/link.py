@@ -15,8 +15,8 @@ from collections.abc import Generator
 from contextlib import contextmanager, suppress
 
 import psycopg
-from structlog.typing import FilteringBoundLogger
 
+from smithers.observability.logs import Log
 from smithers.sql import codec
 from smithers.sql.calls import Connection
 from smithers.sql.connect import Database, connect
@@ -34,7 +34,7 @@ class DatabaseAwayError(Exception):
 class DatabaseState:
     """Whether the database answers, for all threads of a process: one log line per change."""
 
-    def __init__(self, log: FilteringBoundLogger) -> None:
+    def __init__(self, log: Log) -> None:
         self._log = log
         self._lock = threading.Lock()
         self._times = 0

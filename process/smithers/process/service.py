@@ -17,9 +17,9 @@ from datetime import timedelta
 from typing import Self
 
 import psycopg
-import structlog
 
 from smithers.observability.http import Health, MetricsServer
+from smithers.observability.logs import Log
 from smithers.observability.metrics import METRICS
 from smithers.process.beat import Beat
 from smithers.process.channel import readable
@@ -70,9 +70,7 @@ class Service:
         self.owner = 0
         self.instance = ""
         self.expired = False
-        self.log = structlog.get_logger().bind(
-            kind=kind, pid=self.identity.pid, **({"name": name} if name else {})
-        )
+        self.log = Log().bind(kind=kind, pid=self.identity.pid, **({"name": name} if name else {}))
         self.wake = Wake()
         self.stop = Stop(self.wake)
         self.state = DatabaseState(self.log)

@@ -12,10 +12,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from structlog.typing import FilteringBoundLogger
-
 from smithers.bundle.store import fetch
 from smithers.bundle.unpack import ensure
+from smithers.observability.logs import Log
 from smithers.observability.metrics import METRICS
 from smithers.process.child import SpawnRefusedError
 from smithers.process.link import Link
@@ -43,7 +42,7 @@ class LaneTools:
     render_settings: Callable[[], RenderSettings]
     home: Path
     shapes: Shapes
-    log: FilteringBoundLogger
+    log: Log
 
 
 class Lane:
@@ -144,9 +143,9 @@ class Lane:
             assert isinstance(error, SmithersError)
             return self._fail(run, error, tries)
         if what is Remedy.RETRY_SOME and tries >= MAX_TRIES:
-            self._log.error("step-refused", run_id=run.run_id, exc_info=error)
+            self._log.error("step-refused", run_id=run.run_id, error=error)
             return self._fail(run, _refused(error), tries)
-        self._log.warning("step-failed", run_id=run.run_id, tries=tries, error=str(error))
+        self._log.warning("step-failed", run_id=run.run_id, tries=tries, reason=str(error))
         return Report(run, Outcome.AGAIN, tries=tries)
 
     def _fail(self, run: OwnedRun, error: SmithersError, tries: int) -> Report:

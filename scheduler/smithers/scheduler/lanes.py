@@ -11,8 +11,7 @@ from dataclasses import dataclass, field
 from time import monotonic
 from typing import Final
 
-from structlog.typing import FilteringBoundLogger
-
+from smithers.observability.logs import Log
 from smithers.scheduler.advance import OwnedRun
 from smithers.scheduler.lane import Lane
 from smithers.scheduler.waiting import Waiting
@@ -39,9 +38,7 @@ class _Version:
 class Lanes:
     """Hands runs to lanes, which it opens and ends as they are needed. For one thread only."""
 
-    def __init__(
-        self, open_lane: Callable[[str, Waiting], Lane], log: FilteringBoundLogger
-    ) -> None:
+    def __init__(self, open_lane: Callable[[str, Waiting], Lane], log: Log) -> None:
         self._open_lane = open_lane
         self._log = log
         self._versions: dict[str, _Version] = {}

@@ -236,7 +236,7 @@ class Flusher:
             return
         (result,) = results
         task = result.attempt.task
-        self._service.log.error("result-refused", error=str(error)[:500], **token(task))
+        self._service.log.error("result-refused", reason=str(error)[:500], **token(task))
         if isinstance(result.outcome, Finished):
             code = error.code if isinstance(error, SmithersError) else OUTPUT_NOT_STORABLE
             reason = f"the database refuses the output: {' '.join(str(error).split())[:500]}"

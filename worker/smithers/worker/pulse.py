@@ -73,7 +73,7 @@ class Pulse:
             except (DatabaseAwayError, psycopg.Error):
                 pause = min(self._every, max(0.02, self.link.pause()))
             except Exception as error:  # noqa: BLE001  # without beats everything is lost
-                self._service.log.error("beat-failed", error=repr(error)[:500])
+                self._service.log.error("beat-failed", reason=repr(error)[:500])
                 pause = self._every
             else:
                 pause = max(0.0, self._every - (time.monotonic() - started))
