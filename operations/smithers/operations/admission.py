@@ -53,8 +53,10 @@ def parse_target(text: str) -> Target:
 
 
 def admit(settings: Settings, target: Target, document: object) -> Candidate:
-    """Admit a workflow and an input. Main thread only.
+    """Admit a workflow and an input.
 
+    Any thread may: the child that loads the file dies with the thread that started it, which is
+    this one, and it has ended when this returns.
     Raises BundleError (FILE_NOT_FOUND, SYNTAX_ERROR, …) and RenderError (IMPORT_FAILED,
     ENVIRONMENT_MISSING, WORKFLOW_NOT_FOUND, WORKFLOW_AMBIGUOUS, INPUT_INVALID, RENDER_*).
     """

@@ -1,7 +1,7 @@
 """Decide about runs: pause, cancel, approve, deny, signal, answer.
 
 Each is one transaction that also wakes the run. A `request_id` makes a repeat return the first
-result; it is made here unless given.
+result, and another request under it is refused; it is made here unless given.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from uuid import uuid4
 
 from smithers.operations.answers import check_answer
 from smithers.operations.errors import SIGNAL_NAME_INVALID, OperationError
+from smithers.operations.idempotency import Compared, check_same_decision
 from smithers.operations.ids import known_run_id
 from smithers.sql import operator, reads
 from smithers.sql.calls import Connection
@@ -45,9 +46,10 @@ def approve(
     note: str | None = None,
     request_id: str | None = None,
 ) -> Json:
-    """Approve an open request; the only one when no node is named.
+    """Approve an open request; the only one of the run, or of its node, when none is named.
 
-    Raises UnknownRun, Refused (APPROVAL_UNKNOWN, _AMBIGUOUS, _ALREADY_DECIDED, RUN_ALREADY_ENDED).
+    Raises UnknownRun, Refused (APPROVAL_UNKNOWN, _AMBIGUOUS, _ALREADY_DECIDED, RUN_ALREADY_ENDED),
+    OperationError (IDEMPOTENCY_KEY_REUSED).
     """
     return _decide(
         connection, "approved", run_id, node_id, iteration, by=by, note=note, request_id=request_id
@@ -81,18 +83,22 @@ def _decide(
     note: str | None,
     request_id: str | None,
 ) -> Json:
-    return operator.decide_approval(
+    iteration = None if node_id is None else iteration
+    answer = operator.decide_approval(
         connection,
         {
             "run_id": known_run_id(run_id),
             "node_id": node_id,
-            "iteration": None if node_id is None else iteration or 0,
+            "iteration": iteration,
             "decision": decision,
             "by": by,
             "note": note,
             "request_id": request_id or _request_id(),
         },
     )
+    compared = {**_key(answer, node_id, iteration), "decision": (answer["decision"], decision)}
+    check_same_decision(answer, key=request_id, compared=compared)
+    return answer
 
 
 def signal(
@@ -105,13 +111,14 @@ def signal(
 ) -> Json:
     """Put a signal into a run's inbox: {run_id, name, seq, status}.
 
-    Raises UnknownRun, Refused (RUN_ALREADY_ENDED), OperationError, BadValue.
+    Raises UnknownRun, Refused (RUN_ALREADY_ENDED), OperationError (SIGNAL_NAME_INVALID,
+    IDEMPOTENCY_KEY_REUSED), BadValue.
     """
     if not name.strip() or len(name.encode(errors="replace")) > MAX_SIGNAL_NAME_BYTES:
         raise OperationError(
             SIGNAL_NAME_INVALID, f"a signal's name has 1 to {MAX_SIGNAL_NAME_BYTES} bytes"
         )
-    return operator.send_signal(
+    answer = operator.send_signal(
         connection,
         {
             "run_id": known_run_id(run_id),
@@ -120,6 +127,11 @@ def signal(
             "request_id": request_id or _request_id(),
         },
     )
+    if answer["repeated"]:
+        first = reads.read_events(connection, run_id, since=answer["seq"] - 1, limit=1)[0]
+        compared = {"name": (first.payload["name"], name)}
+        check_same_decision(answer, key=request_id, compared=compared)
+    return answer
 
 
 def answer_human(
@@ -135,24 +147,31 @@ def answer_human(
     """Answer an open question; the only one when no node is named.
 
     An answer that doesn't fit the question's schema is refused here, where it can be corrected.
-    Raises UnknownRun, Refused (HUMAN_REQUEST_UNKNOWN, _AMBIGUOUS), OperationError (ANSWER_INVALID).
+    Raises UnknownRun, Refused (HUMAN_REQUEST_UNKNOWN, _AMBIGUOUS), OperationError (ANSWER_INVALID,
+    IDEMPOTENCY_KEY_REUSED).
     """
-    wanted = None if node_id is None else (node_id, iteration or 0)
+    iteration = None if node_id is None else iteration
     open_ones = reads.read_human_requests(connection, run_id=known_run_id(run_id))
-    asked = [each for each in open_ones if wanted in (None, (each["node_id"], each["iteration"]))]
+    asked = [
+        each
+        for each in open_ones
+        if node_id in (None, each["node_id"]) and iteration in (None, each["iteration"])
+    ]
     if len(asked) == 1:
         check_answer(response, asked[0]["schema"])
-    return operator.answer_human(
+    answer = operator.answer_human(
         connection,
         {
             "run_id": run_id,
-            "node_id": None if wanted is None else wanted[0],
-            "iteration": None if wanted is None else wanted[1],
+            "node_id": node_id,
+            "iteration": iteration,
             "response": response,
             "by": by,
             "request_id": request_id or _request_id(),
         },
     )
+    check_same_decision(answer, key=request_id, compared=_key(answer, node_id, iteration))
+    return answer
 
 
 def list_human(connection: Connection, *, run_id: str | None = None) -> list[Json]:
@@ -160,6 +179,14 @@ def list_human(connection: Connection, *, run_id: str | None = None) -> list[Jso
     return reads.read_human_requests(
         connection, run_id=None if run_id is None else known_run_id(run_id)
     )
+
+
+def _key(answer: Json, node_id: str | None, iteration: int | None) -> Compared:
+    """Give which node was decided, and which was asked for."""
+    return {
+        "node_id": (answer["node_id"], node_id),
+        "iteration": (answer["iteration"], iteration),
+    }
 
 
 def _request_id() -> str:

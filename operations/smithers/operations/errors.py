@@ -4,8 +4,10 @@
 database) · `RUN_INPUT_DIFFERS` a resume with another input · `RESUME_METADATA_MISMATCH` the
 file isn't the one that the run began with · `RUN_ALREADY_ENDED` · `INPUT_NOT_JSON` ·
 `DATA_NOT_JSON` · `ANSWER_INVALID` an answer doesn't fit its schema · `NODE_UNKNOWN` ·
-`OUTPUT_MISSING` · `SIGNAL_NAME_INVALID` · `FLEET_FAILED` a process of the fleet can't be kept
-alive · `ENGINE_FAILED` a detached engine ended before it admitted its run.
+`OUTPUT_MISSING` · `SIGNAL_NAME_INVALID` · `IDEMPOTENCY_KEY_INVALID` ·
+`IDEMPOTENCY_KEY_REUSED` the key was given with another request before ·
+`MAX_CONCURRENCY_INVALID` · `FLEET_FAILED` a process of the fleet can't be kept alive ·
+`ENGINE_FAILED` a detached engine ended before it admitted its run.
 """
 
 from __future__ import annotations
@@ -26,6 +28,9 @@ ANSWER_INVALID: Final = "ANSWER_INVALID"
 NODE_UNKNOWN: Final = "NODE_UNKNOWN"
 OUTPUT_MISSING: Final = "OUTPUT_MISSING"
 SIGNAL_NAME_INVALID: Final = "SIGNAL_NAME_INVALID"
+IDEMPOTENCY_KEY_INVALID: Final = "IDEMPOTENCY_KEY_INVALID"
+IDEMPOTENCY_KEY_REUSED: Final = "IDEMPOTENCY_KEY_REUSED"
+MAX_CONCURRENCY_INVALID: Final = "MAX_CONCURRENCY_INVALID"
 FLEET_FAILED: Final = "FLEET_FAILED"
 ENGINE_FAILED: Final = "ENGINE_FAILED"
 

@@ -7,7 +7,9 @@ import os
 import select
 import subprocess
 import sys
+import threading
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import Final
 from uuid import uuid4
@@ -42,13 +44,15 @@ def launch_run(
     return Admitted(**report["admitted"]), engine
 
 
-def wake(opened: Session, run_id: str) -> Engine | None:
-    """Start an engine for a run that a decision has made runnable, if the database is embedded.
+def wake(opened: Session, run_id: str, *, anywhere: bool = False) -> Engine | None:
+    """Start an engine for a run that a decision has made runnable, if the database is embedded,
+    or `anywhere`.
 
     None when the run needs nobody, and when an engine is there. A fleet that serves may belong
-    to an `up` that leaves soon, so it is no reason not to start one: the engine stands by.
+    to an `up` that leaves soon, so it is no reason not to start one: the engine stands by. Raises
+    OperationError (ENGINE_FAILED).
     """
-    if not opened.database.embedded:
+    if not (anywhere or opened.database.embedded):
         return None
     watch = reads.read_watch(opened.connection, run_id)
     if watch is None or watch["status"] != "running":
@@ -69,6 +73,7 @@ def _launch(settings: Settings, order: Json, log: Path) -> tuple[Json, Engine]:
         os.close(writing)
     with os.fdopen(reading, "rb") as report:
         answer = _read_report(report.fileno())
+    _reap_later(process)
     if answer is None:
         raise OperationError(
             ENGINE_FAILED,
@@ -80,9 +85,18 @@ def _launch(settings: Settings, order: Json, log: Path) -> tuple[Json, Engine]:
         if fresh:
             log.unlink(missing_ok=True)
         raise _error(answer["error"])
-    # It is nobody's child soon: let Popen not complain that it still runs.
-    process.returncode = 0
     return answer, Engine(process.pid, str(log))
+
+
+def _reap_later(process: subprocess.Popen[bytes]) -> None:
+    """Take the engine's status when it ends: this process may outlive it by days."""
+    process.returncode = 0  # let Popen not complain that it still runs
+
+    def reap() -> None:
+        with suppress(ChildProcessError):
+            os.waitpid(process.pid, 0)
+
+    threading.Thread(target=reap, name="engine-reaper", daemon=True).start()
 
 
 def _spawn(settings: Settings, order: Json, log: Path, writing: int) -> subprocess.Popen[bytes]:

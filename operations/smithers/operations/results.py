@@ -35,6 +35,11 @@ class RunSummary(Result):
         """The run's id."""
         return str(self.run["run_id"])
 
+    @property
+    def status(self) -> str:
+        """The stored state."""
+        return str(self.run["status"])
+
     def to_json(self) -> Json:
         """Give the columns with the verdict beside them."""
         return {

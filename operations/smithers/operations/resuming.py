@@ -43,7 +43,7 @@ class Terms:
 def resume(connection: Connection, settings: Settings, run_id: str, terms: Terms) -> Admitted:
     """Make a parked or ended run runnable again; attach to one that is being advanced.
 
-    Main thread only. Raises UnknownRun, OperationError (RESUME_METADATA_MISMATCH,
+    Raises UnknownRun, OperationError (RESUME_METADATA_MISMATCH,
     RUN_INPUT_DIFFERS), Refused (RUN_OWNED, RUN_ALREADY_ENDED for a continued run), and what
     admission raises for a changed workflow.
     """

@@ -6,6 +6,8 @@ from uuid import uuid4
 
 from smithers.bundle.store import store
 from smithers.operations.admission import Candidate
+from smithers.operations.errors import MAX_CONCURRENCY_INVALID, OperationError
+from smithers.operations.idempotency import check_same_run
 from smithers.operations.ids import check_run_id, new_run_id
 from smithers.operations.results import Admitted
 from smithers.sql import operator, reads
@@ -23,15 +25,27 @@ def start_run(
 ) -> Admitted:
     """Create a run of an admitted workflow; the same `request_id` again gives the first one.
 
-    Raises OperationError (RUN_ID_INVALID), Refused (RUN_EXISTS), BadValue; nothing is written then.
+    Raises OperationError (RUN_ID_INVALID, MAX_CONCURRENCY_INVALID, IDEMPOTENCY_KEY_REUSED), Refused
+    (RUN_EXISTS), BadValue; nothing is written then.
     """
+    if max_concurrency is not None and max_concurrency < 1:
+        raise OperationError(
+            MAX_CONCURRENCY_INVALID, f"max_concurrency is at least 1, not {max_concurrency}"
+        )
+    key = request_id or uuid4().hex
     chosen = check_run_id(run_id) if run_id is not None else new_run_id()
     with connection.transaction():
         store(connection, candidate.bundle)
         made = operator.create_run(
             connection,
-            _document(candidate, chosen, max_concurrency, request_id or uuid4().hex),
+            _document(candidate, chosen, max_concurrency, key),
         )
+        if not made["created"]:
+            stored = reads.read_stored_run(connection, made["run_id"])
+            assert stored is not None, "a run that a key has made is there"
+            check_same_run(
+                stored, candidate, key=key, run_id=run_id, max_concurrency=max_concurrency
+            )
     watch = reads.read_watch(connection, made["run_id"]) or {}
     return Admitted(
         run_id=made["run_id"],
