@@ -81,6 +81,9 @@ def smithers(ctx: click.Context, home: Path | None, log_level: str | None) -> No
 
 def main() -> None:
     """Run the command line of this process and end it by the exit code."""
+    from smithers.cli.terminal import open_standard_streams
+
+    open_standard_streams()
     if "_SMITHERS_COMPLETE" in os.environ:
         smithers.main(prog_name="smithers")
     sys.exit(run(sys.argv[1:]))

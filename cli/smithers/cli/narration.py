@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Final, TextIO
 
 from smithers.cli.terminal import console, safe, span, when
-from smithers.operations.following import Notice
+from smithers.operations.following import Attempt, Notice, Reader
 from smithers.operations.results import EventLine
+from smithers.workflow.states import NodeKind
 
 _OLD_ENOUGH: Final = timedelta(seconds=2)
 """A start is told when the attempt goes on; that of a short one comes with its end."""
@@ -20,21 +21,37 @@ _NOTICES: Final = {
     Notice.WAITS_FOR_LEASE: "{}",
     Notice.DATABASE_AWAY: "the database is away, trying again: {}",
     Notice.DATABASE_BACK: "the database is back",
+    Notice.BEGUN_BEFORE: "{} nodes were finished before",
+    Notice.LEAVING: "leaving: what is in flight is given back (Ctrl-C again hurries)",
 }
 
 
-class Narrator:
-    """An audience that prints to a stream; silent when nobody reads it any more."""
+def notice_line(notice: Notice, detail: str) -> str:
+    """Say what happens around a run."""
+    return _NOTICES[notice].format(safe(detail))
 
-    def __init__(self, run_id: str, stream: TextIO) -> None:
+
+class Narrator:
+    """An audience that prints to a stream; silent when nobody reads it any more.
+
+    `on_broken` is called once when that is so.
+    """
+
+    def __init__(
+        self, run_id: str, stream: TextIO, on_broken: Callable[[], None] = lambda: None
+    ) -> None:
         self._run_id = run_id
+        self._on_broken = on_broken
         self._console = console(stream)
         self._started: dict[tuple[str | None, int | None, int | None], datetime] = {}
-        self._broken = False
+        self._kinds: dict[tuple[str | None, int | None], str] = {}
+        self.broken = False
 
     def event(self, event: EventLine) -> None:
         """Tell of an entry of the log, if it is worth it."""
         told = _TELLERS.get(event.type)
+        for node_id, iteration, kind in event.payload.get("mounted") or ():
+            self._kinds[(node_id, iteration)] = kind
         if event.type == "attempt-started":
             self._start(event)
         elif told is not None:
@@ -42,19 +59,23 @@ class Narrator:
 
     def notice(self, notice: Notice, detail: str) -> None:
         """Tell of what happens around the run."""
-        self._say(_NOTICES[notice].format(safe(detail)), "dim")
+        self._say(notice_line(notice, detail), "dim")
+
+    def looked(self, claimed: Sequence[Attempt], read: Reader) -> None:
+        """Nothing to tell: what has happened is in the log."""
 
     def say(self, line: str, style: str = "") -> None:
         """Tell something else."""
         self._say(line, style)
 
     def _say(self, line: str, style: str = "") -> None:
-        if self._broken or not line:
+        if self.broken or not line:
             return
         try:
             self._console.print(line, style=style or None, soft_wrap=True)
-        except (BrokenPipeError, ValueError):
-            self._broken = True
+        except (OSError, ValueError):
+            self.broken = True
+            self._on_broken()
 
     def _start(self, event: EventLine) -> None:
         self._started[(event.node_id, event.iteration, event.attempt)] = event.at
@@ -69,7 +90,12 @@ class Narrator:
 
     def approval(self, event: EventLine) -> tuple[str, str]:
         """Somebody is asked."""
-        command = f"smithers approve {shlex.quote(self._run_id)} {_flags(event)}"
+        run, kind = shlex.quote(self._run_id), self._kinds.get((event.node_id, event.iteration))
+        command = f"smithers approve {run} {_flags(event)}"
+        if kind is None:  # it was mounted before we came
+            command = f"smithers why {run}"
+        elif kind == NodeKind.HUMAN:
+            command = f"smithers human answer {run} {_flags(event)} --data '{{}}'"
         return f"{_name(event)} waits for a person: {safe(command)}", "yellow"
 
     def signal(self, event: EventLine) -> tuple[str, str]:

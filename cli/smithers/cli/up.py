@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import shlex
-import sys
 from typing import Any
 
 import click
 
 from smithers.cli.arguments import normalise_resume, read_json
+from smithers.cli.failure import PIPE_CLOSED
 from smithers.cli.invocation import Invocation, json_option, pass_invocation, print_json
-from smithers.cli.narration import Narrator
+from smithers.cli.progress import Teller, telling
 from smithers.cli.showing import show_end
-from smithers.cli.terminal import safe
+from smithers.cli.terminal import safe, say
 from smithers.operations.errors import INPUT_NOT_JSON
 from smithers.operations.fleet import SLOTS
 from smithers.operations.following import End
@@ -85,15 +85,25 @@ def _detach(settings: Settings, request: Request, *, park: bool, as_json: bool) 
 def _follow(settings: Settings, request: Request, *, park: bool, as_json: bool) -> int:
     with interrupts() as asked:
         database, admitted = admit_run(settings, request)
-        narrator = Narrator(admitted.run_id, sys.stderr)
-        _introduce(narrator, admitted)
+        since = 0 if admitted.created else None
         slots = max(SLOTS, request.max_concurrency or 0)
-        end = follow_run(
-            settings, database, admitted.run_id, narrator, asked, park=park, slots=slots
-        )
+        with telling(
+            admitted.run_id, admitted.workflow, live=not as_json, on_broken=asked.stop.request
+        ) as teller:
+            _introduce(teller, admitted)
+            end = follow_run(
+                settings,
+                database,
+                admitted.run_id,
+                teller,
+                asked,
+                park=park,
+                slots=slots,
+                since=since,
+            )
         if end is End.INTERRUPTED:
-            _say_how_to_resume(narrator, admitted)
-            return asked.exit_code
+            _say_how_to_resume(admitted)
+            return PIPE_CLOSED if teller.broken and asked.number is None else asked.exit_code
     with session(settings, purpose="up") as opened:
         seen = status(opened.connection, admitted.run_id)
     if as_json:
@@ -103,16 +113,16 @@ def _follow(settings: Settings, request: Request, *, park: bool, as_json: bool) 
     return EXIT_CODES.get(seen.status, PARKED)
 
 
-def _introduce(narrator: Narrator, admitted: Admitted) -> None:
+def _introduce(teller: Teller, admitted: Admitted) -> None:
     run, workflow = safe(admitted.run_id), safe(admitted.workflow)
     if admitted.attached:
-        narrator.say(f"run {run} of {workflow} is advanced by {safe(admitted.attached)}: following")
+        teller.say(f"run {run} of {workflow} is advanced by {safe(admitted.attached)}: following")
     elif admitted.created:
-        narrator.say(f"run {run} of {workflow}")
+        teller.say(f"run {run} of {workflow}")
     else:
-        narrator.say(f"run {run} of {workflow} {'goes on' if admitted.resumed else 'is there'}")
+        teller.say(f"run {run} of {workflow} {'goes on' if admitted.resumed else 'is there'}")
 
 
-def _say_how_to_resume(narrator: Narrator, admitted: Admitted) -> None:
+def _say_how_to_resume(admitted: Admitted) -> None:
     words = [admitted.path, "--run-id", admitted.run_id, "--resume"]
-    narrator.say(f"left; go on with: smithers up {safe(shlex.join(words))}")
+    say(f"left; go on with: smithers up {safe(shlex.join(words))}")

@@ -5,10 +5,13 @@ What is seen is told to an `Audience`; how it is shown is its business.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
-from typing import Final, Protocol
+from functools import partial
+from typing import Final, Protocol, TypeAlias
 
 from smithers.observability.logs import Log
 from smithers.operations.fleet import LocalFleet
@@ -18,7 +21,11 @@ from smithers.operations.serving import is_dead, serving
 from smithers.process.link import DatabaseAwayError, DatabaseState, Link
 from smithers.sql import reads
 from smithers.sql.rows import Json
+from smithers.workflow.keys import NodeKey
 from smithers.workflow.states import ENDED_RUNS, RunStatus
+
+Attempt: TypeAlias = tuple[str, int, int]
+"""Node id, iteration, and the number of the attempt."""
 
 PAGE: Final = 500
 _SHORTEST: Final = 0.05
@@ -36,6 +43,16 @@ class Notice(StrEnum):
     WAITS_FOR_LEASE = "waits-for-lease"
     DATABASE_AWAY = "database-away"
     DATABASE_BACK = "database-back"
+    BEGUN_BEFORE = "begun-before"
+    LEAVING = "leaving"
+
+
+class Reader(Protocol):
+    """Reads what a live view is drawn from; see `reads.read_progress`."""
+
+    def __call__(self, *, keys: Sequence[NodeKey] | None, after: int) -> Json:
+        """Rows of `keys`, or all, and the structures after frame `after`."""
+        ...
 
 
 class Audience(Protocol):
@@ -46,6 +63,11 @@ class Audience(Protocol):
 
     def notice(self, notice: Notice, detail: str) -> None:
         """Something around the run."""
+
+    def looked(self, claimed: Sequence[Attempt], read: Reader) -> None:
+        """All events up to now are told; `claimed` are attempts that run. `read` is good until
+        this returns, and costs a statement.
+        """
 
 
 class End(StrEnum):
@@ -58,7 +80,10 @@ class End(StrEnum):
 
 @dataclass(slots=True)
 class Follower:
-    """Follows one run. `fleet` is started when nobody serves the database; main thread only."""
+    """Follows one run. `fleet` is started when nobody serves the database; main thread only.
+
+    Events after number `since` are told; without it, those that come from now on.
+    """
 
     run_id: str
     link: Link
@@ -66,7 +91,7 @@ class Follower:
     audience: Audience
     interrupts: Interrupts
     park: bool = False
-    since: int = 0
+    since: int | None = 0
     _pause: float = _SHORTEST
     _served: bool = False
     _away: bool = False
@@ -88,23 +113,44 @@ class Follower:
             self.interrupts.wake.wait(self._pause)
         return End.INTERRUPTED
 
+    def look_again(self) -> None:
+        """Tell what has happened since the last look, if the database is there."""
+        with suppress(DatabaseAwayError):
+            while len(self._tell()["events"]) == PAGE:
+                pass
+
     def _look(self) -> End | None:
-        with self.link.connection() as connection:
-            watch = reads.read_watch(connection, self.run_id, since=self.since, limit=PAGE)
-        assert watch is not None, "a run is never deleted while it is followed"
-        self._tell_back()
-        events: list[Json] = watch["events"]
-        for event in events:
-            self.audience.event(_line(event))
-            self.since = event["seq"]
-        if len(events) == PAGE:
+        watch = self._tell()
+        if len(watch["events"]) == PAGE:
             self._pause = 0.0
             return None
         end = self._judge(watch)
         if end is None:
             self._lend(watch)
-            self._pace(watch, busy=bool(events))
+            self._pace(watch, busy=bool(watch["events"]))
         return end
+
+    def _tell(self) -> Json:
+        """Tell a page of events; after the last one, what runs."""
+        with self.link.connection() as connection:
+            watch = reads.read_watch(connection, self.run_id, since=self.since, limit=PAGE)
+            assert watch is not None, "a run is never deleted while it is followed"
+            self._tell_back()
+            if self.since is None:
+                self.since = watch["last_seq"]
+                self.audience.notice(
+                    Notice.BEGUN_BEFORE, f"{watch['finished']} of {watch['mounted']}"
+                )
+            for event in watch["events"]:
+                self.audience.event(_line(event))
+                self.since = event["seq"]
+            if len(watch["events"]) < PAGE:
+                claimed: list[Attempt] = [
+                    (node, n, attempt) for node, n, attempt in watch["claimed"]
+                ]
+                read = partial(reads.read_progress, connection, self.run_id)
+                self.audience.looked(claimed, read)
+        return watch
 
     def _judge(self, watch: Json) -> End | None:
         status = str(watch["status"])

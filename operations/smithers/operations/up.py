@@ -13,7 +13,7 @@ from typing import Final, Self
 from smithers.operations.admission import admit, parse_target
 from smithers.operations.errors import RUN_ID_MISSING, OperationError
 from smithers.operations.fleet import SLOTS, LocalFleet, local_fleet
-from smithers.operations.following import Audience, End, Follower, Unlogged
+from smithers.operations.following import Audience, End, Follower, Notice, Unlogged
 from smithers.operations.ids import check_run_id
 from smithers.operations.interrupts import Interrupts
 from smithers.operations.results import Admitted
@@ -107,15 +107,17 @@ def follow_run(
     *,
     park: bool = False,
     slots: int = SLOTS,
+    since: int | None = 0,
 ) -> End:
     """Follow a run to its end or park, and leave no process. Main thread only.
 
+    Events after number `since` are told, or without it those that come from now on.
     A decision may wake the run again while the fleet is being stopped: it relied on that fleet,
     so the run is looked at once more before this returns. Raises OperationError (FLEET_FAILED).
     """
     link = Link(database, name="smithers up", state=Unlogged())
     with local_fleet(settings, log_path(settings, run_id), slots=slots) as fleet:
-        follower = Follower(run_id, link, fleet, audience, interrupts, park=park)
+        follower = Follower(run_id, link, fleet, audience, interrupts, park=park, since=since)
         listening = Link(database, name="smithers up listen", state=Unlogged())
         listener = Listener(listening, [DIRTY], lambda _channel, _payload: follower.heard())
         listener.start()
@@ -130,8 +132,15 @@ def _follow_until_quiet(follower: Follower, fleet: LocalFleet, interrupts: Inter
     while True:
         end = follower.follow()
         if end is End.INTERRUPTED:
-            fleet.stop(grace=_GRACE_AT_INTERRUPT, hurried=interrupts.hurried)
+            _leave(follower, fleet, interrupts)
             return end
         if not fleet.running:
             return end
         fleet.stop(grace=_GRACE_AT_END, hurried=interrupts.hurried)
+
+
+def _leave(follower: Follower, fleet: LocalFleet, interrupts: Interrupts) -> None:
+    if fleet.running:
+        follower.audience.notice(Notice.LEAVING, "")
+        fleet.stop(grace=_GRACE_AT_INTERRUPT, hurried=interrupts.hurried)
+    follower.look_again()

@@ -14,6 +14,7 @@ from typing import Any
 
 from psycopg.rows import class_row, scalar_row
 
+from smithers.sql import codec
 from smithers.sql.calls import Connection
 from smithers.sql.errors import translated
 from smithers.sql.rows import Event, FrameBody, Json
@@ -83,10 +84,25 @@ def read_census(connection: Connection) -> Json:
 
 
 def read_watch(
-    connection: Connection, run_id: str, *, since: int = 0, limit: int = 0
+    connection: Connection, run_id: str, *, since: int | None = 0, limit: int = 0
 ) -> Json | None:
-    """What a follower looks at in each poll: {status, last_seq, owner, events, processes, …}."""
+    """What a follower looks at in each poll: {status, last_seq, owner, events, processes, …}.
+
+    Without `since`, where a follower begins that wants no old events: {finished, mounted} too.
+    """
     found: Json | None = _value(connection, "watch", run_id=run_id, since=since, limit=limit)
+    return found
+
+
+def read_progress(
+    connection: Connection, run_id: str, *, keys: Sequence[tuple[str, int]] | None, after: int
+) -> Json:
+    """What a live view needs: {now, status, created_at, ended_at, frames, nodes}.
+
+    `frames` are the structures stored after frame `after`, `nodes` the rows of `keys`, or all.
+    """
+    wanted = None if keys is None else codec.encode(list(keys))
+    found: Json = _document(connection, "progress", run_id=run_id, keys=wanted, after=after)
     return found
 
 
