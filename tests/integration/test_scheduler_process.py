@@ -17,6 +17,7 @@ from smithers.bundle.store import store
 from smithers.sql import operator, worker
 from smithers.sql.calls import Connection
 from support import factory
+from support.families import hosts_of
 from support.fleet import Fleet
 from support.runs import approve_open, connect, status
 from support.runs import signal as send_signal
@@ -158,13 +159,6 @@ def none_alive(pids: list[int]) -> bool:
     return not any(Path(f"/proc/{pid}").exists() for pid in pids)
 
 
-def children_of(pid: int) -> list[int]:
-    found = []
-    for path in Path(f"/proc/{pid}/task").glob("*/children"):
-        found += [int(child) for child in path.read_text().split()]
-    return found
-
-
 def test_a_chain_is_advanced_to_its_end(bench: Bench) -> None:
     bench.fleet.start("scheduler")
     bench.start("r1", CHAIN, size=5)
@@ -252,7 +246,7 @@ def test_sigterm_hands_the_runs_back_and_leaves_nothing(bench: Bench) -> None:
     scheduler = bench.fleet.start("scheduler")
     bench.start("r1", ONE)
     until(lambda: bench.one("select count(*) from smithers.ready_tasks") == 1)
-    children = children_of(scheduler.pid)
+    children = hosts_of(scheduler.pid)
     assert children
     assert bench.owner("r1") is not None
     scheduler.send(signal.SIGTERM)
@@ -274,7 +268,7 @@ def test_a_second_sigterm_does_not_wait_for_a_render(bench: Bench) -> None:
     bench.fleet.settings["SMITHERS_RENDER_TIMEOUT_SECONDS"] = "600"
     scheduler = bench.fleet.start("scheduler")
     bench.start("hung", HEAD + "    time.sleep(3600)\n")
-    until(lambda: children_of(scheduler.pid))
+    until(lambda: hosts_of(scheduler.pid))
     scheduler.send(signal.SIGTERM)
     # Two signals at once would count as one.
     until(lambda: '"draining"' in scheduler.log.read_text())
@@ -294,7 +288,7 @@ def test_another_scheduler_goes_on_after_a_kill(bench: Bench) -> None:
     for _ in range(4):
         bench.progress()
         victim = bench.fleet.living("scheduler")[0]
-        children = children_of(victim.pid)
+        children = hosts_of(victim.pid)
         victim.kill()
         until(partial(none_alive, children))
         bench.fleet.start("scheduler")
@@ -417,7 +411,7 @@ def test_a_renderer_that_is_killed_from_outside_costs_no_run(bench: Bench) -> No
     bench.start("r1", CHAIN, size=6)
     until(lambda: bench.work() == 1)
     for _ in range(3):
-        for pid in children_of(scheduler.pid):
+        for pid in hosts_of(scheduler.pid):
             os.kill(pid, signal.SIGKILL)
         bench.progress()
     bench.ends("r1", "finished")

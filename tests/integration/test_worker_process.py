@@ -10,9 +10,10 @@ import pytest
 
 from smithers.process.procfs import process
 from smithers.sql import operator
+from support.families import descendants
 from support.proxy import Proxy
 from support.waiting import until
-from support.worker_bench import WorkerBench, alive, executors_of
+from support.worker_bench import WorkerBench, alive
 
 pytestmark = pytest.mark.slow
 
@@ -34,12 +35,6 @@ def proxy(database: str) -> Generator[Proxy]:
 def started(mark: Path) -> int:
     """The pid of the executor whose body has written its mark."""
     return int(until(lambda: mark.exists() and mark.read_text()))
-
-
-def descendants(pid: int) -> list[int]:
-    """All living processes below a pid."""
-    found = executors_of(pid)
-    return found + [deeper for child in found for deeper in descendants(child)]
 
 
 def test_tasks_are_claimed_run_and_stored(bench: WorkerBench) -> None:
@@ -91,9 +86,9 @@ def test_a_long_attempt_is_logged_as_started_and_keeps_its_lease(
 def test_a_cancelled_run_ends_its_bodies(bench: WorkerBench, tmp_path: Path) -> None:
     mark = tmp_path / "mark"
     bench.ready("r", "stay_with_family", mark=str(mark))
-    worker = bench.start()
-    started(mark)
-    family = descendants(worker.pid)
+    bench.start()
+    executor = started(mark)
+    family = [executor, *descendants(executor)]
     assert len(family) >= 3
     operator.cancel_run(bench.conn, "r")
     until(lambda: bench.attempts("r") == [("n0", 1, "cancelled")])

@@ -135,13 +135,6 @@ class WorkerBench:
         return member.log.read_text()
 
 
-def executors_of(pid: int) -> list[int]:
-    """The children of a worker."""
-    from smithers.process.procfs import processes
-
-    return [p.pid for p in processes().values() if p.parent == pid and not p.dead]
-
-
 def alive(pid: int) -> bool:
     from smithers.process.procfs import process
 

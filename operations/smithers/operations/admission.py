@@ -15,6 +15,7 @@ from smithers.bundle.pack import pack
 from smithers.bundle.store import Stored
 from smithers.bundle.unpack import ensure
 from smithers.operations.vcs import Checkout, find_checkout
+from smithers.process.nursery import Nursery
 from smithers.process.settings import Settings
 from smithers.scheduler.renderer import Renderer, RenderSettings, open_renderer
 from smithers.sql.rows import Json
@@ -52,7 +53,9 @@ def parse_target(text: str) -> Target:
     return Target(Path(text))
 
 
-def admit(settings: Settings, target: Target, document: object) -> Candidate:
+def admit(
+    settings: Settings, target: Target, document: object, *, nursery: Nursery | None = None
+) -> Candidate:
     """Admit a workflow and an input.
 
     Any thread may: the child that loads the file dies with the thread that started it, which is
@@ -61,7 +64,7 @@ def admit(settings: Settings, target: Target, document: object) -> Candidate:
     ENVIRONMENT_MISSING, WORKFLOW_NOT_FOUND, WORKFLOW_AMBIGUOUS, INPUT_INVALID, RENDER_*).
     """
     bundle = build(target.file)
-    with renderer_of(settings, bundle) as renderer:
+    with renderer_of(settings, bundle, nursery) as renderer:
         admission = renderer.admit(target.workflow, document)
     checkout = find_checkout(bundle.root)
     return Candidate(target, bundle, checkout, admission.workflow, admission.input)
@@ -74,12 +77,14 @@ def graph(settings: Settings, target: Target, document: object) -> Json:
 
 
 @contextmanager
-def renderer_of(settings: Settings, bundle: Bundle) -> Generator[Renderer]:
+def renderer_of(
+    settings: Settings, bundle: Bundle, nursery: Nursery | None = None
+) -> Generator[Renderer]:
     """A renderer child that has the bundle at hand, unpacked in the home folder."""
 
     def stored(_: str) -> Stored:
         return Stored(bundle.manifest, pack(bundle.contents))
 
     folder = ensure(stored, settings.home, bundle.source_hash)
-    with open_renderer(folder, RenderSettings.of(settings)) as renderer:
+    with open_renderer(folder, RenderSettings.of(settings), nursery) as renderer:
         yield renderer

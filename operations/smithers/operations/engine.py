@@ -19,6 +19,7 @@ from typing import Final
 from smithers.operations.fleet import LocalFleet, local_fleet
 from smithers.operations.following import Unlogged
 from smithers.operations.interrupts import Interrupts
+from smithers.operations.nurseries import Nurseries
 from smithers.operations.serving import serving
 from smithers.process.link import DatabaseAwayError, Link
 from smithers.process.settings import Settings
@@ -150,6 +151,7 @@ def serve(
     database: Database,
     interrupts: Interrupts,
     log: Path,
+    nurseries: Nurseries,
     *,
     park: bool = False,
     say: Callable[[str], None] = lambda _line: None,
@@ -157,7 +159,7 @@ def serve(
     """Serve a database while there is work. Main thread only. Raises OperationError."""
     link = Link(database, name="smithers engine", state=Unlogged())
     lock = EngineLock.of(settings, database)
-    with local_fleet(settings, log) as fleet:
+    with local_fleet(settings, log, nurseries) as fleet:
         try:
             Engine(link, fleet, lock, interrupts, park=park, say=say).serve()
         finally:

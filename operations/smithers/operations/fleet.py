@@ -1,19 +1,18 @@
 """A fleet of one's own: scheduler, worker and supervisor as children of this process.
 
-    with local_fleet(settings, log) as fleet:
+    with local_fleet(settings, log, nurseries) as fleet:
         fleet.start()
         while …: fleet.tend()
 
-Each is a session of its own, so that a terminal's Ctrl-C reaches this process alone; when this
-process dies, the kernel asks each to end (see `offspring`). Start them from the main thread.
+Each is a fork of a nursery and a session of its own, so that a terminal's Ctrl-C reaches this
+process alone. When this process dies its nursery dies, and the kernel asks each to end: SIGTERM
+and not SIGKILL, what runs may finish within its grace. Start them from the main thread.
 """
 
 from __future__ import annotations
 
 import os
 import signal
-import subprocess
-import sys
 import time
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
@@ -22,6 +21,8 @@ from pathlib import Path
 from typing import Final
 
 from smithers.operations.errors import FLEET_FAILED, OperationError
+from smithers.operations.nurseries import COMMAND, Nurseries
+from smithers.process.nursery import SOCKET_VARIABLE, Born, NurseryGoneError
 from smithers.process.settings import Settings
 
 SLOTS: Final = 4
@@ -40,7 +41,7 @@ class Member:
 
     role: str
     words: tuple[str, ...]
-    process: subprocess.Popen[bytes] | None = None
+    process: Born | None = None
     started: float = 0.0
     failures: int = 0
     retry_at: float = 0.0
@@ -58,6 +59,7 @@ class LocalFleet:
 
     settings: Settings
     log: Path
+    nurseries: Nurseries
     slots: int = SLOTS
     on_restart: Callable[[str, int], None] = lambda _role, _code: None
     members: list[Member] = field(default_factory=list[Member])
@@ -111,21 +113,29 @@ class LocalFleet:
                 _wait(members, _KILL_AFTER)
 
     def _spawn(self, member: Member) -> None:
-        offspring = [sys.executable, "-P", "-m", "smithers.operations.offspring", str(os.getpid())]
-        with self.log.open("ab") as log:
-            member.process = subprocess.Popen(
-                [*offspring, *member.words],
-                env={**os.environ, **self.settings.environment()},
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=log,
-                start_new_session=True,
-            )
+        try:
+            member.process = self._fork(member.words)
+        except NurseryGoneError:
+            self.nurseries.close()
+            member.process = self._fork(member.words)
         member.started = time.monotonic()
+
+    def _fork(self, words: Sequence[str]) -> Born:
+        environ = {**os.environ, **self.settings.environment()}
+        with self.log.open("ab") as log, self.nurseries.hosts().lend() as lent:
+            return self.nurseries.roles().bear(
+                COMMAND,
+                words,
+                environ,
+                output=log.fileno(),
+                passed=[(SOCKET_VARIABLE, lent.fileno())],
+                death=signal.SIGTERM,
+            )
 
     def _died(self, member: Member, now: float) -> None:
         assert member.process is not None
-        member.code = member.process.returncode
+        member.code = member.process.poll()
+        member.process.close()
         member.process = None
         lived = now - member.started
         member.failures = 1 if lived > _HEALTHY_SECONDS else member.failures + 1
@@ -142,9 +152,11 @@ class LocalFleet:
 
 
 @contextmanager
-def local_fleet(settings: Settings, log: Path, *, slots: int = SLOTS) -> Generator[LocalFleet]:
+def local_fleet(
+    settings: Settings, log: Path, nurseries: Nurseries, *, slots: int = SLOTS
+) -> Generator[LocalFleet]:
     """A fleet that isn't started yet, and is stopped with the block."""
-    fleet = LocalFleet(settings, log, slots)
+    fleet = LocalFleet(settings, log, nurseries, slots)
     try:
         yield fleet
     finally:
@@ -154,7 +166,7 @@ def local_fleet(settings: Settings, log: Path, *, slots: int = SLOTS) -> Generat
 def _signal(members: Sequence[Member], number: signal.Signals) -> None:
     for member in members:
         if member.process is not None:
-            member.process.send_signal(number)
+            member.process.signal(number)
 
 
 def _wait(

@@ -16,12 +16,14 @@ from smithers.operations.fleet import SLOTS, LocalFleet, local_fleet
 from smithers.operations.following import Audience, End, Follower, Notice, Unlogged
 from smithers.operations.ids import check_run_id
 from smithers.operations.interrupts import Interrupts
+from smithers.operations.nurseries import Nurseries
 from smithers.operations.results import Admitted
 from smithers.operations.resuming import Terms, resume
 from smithers.operations.session import session
 from smithers.operations.starting import start_run
 from smithers.process.link import Link
 from smithers.process.listener import Listener
+from smithers.process.nursery import Nursery
 from smithers.process.settings import Settings
 from smithers.sql.connect import Database
 from smithers.sql.notify import DIRTY
@@ -58,7 +60,9 @@ class Request:
         return cls(**document)
 
 
-def admit_run(settings: Settings, request: Request) -> tuple[Database, Admitted]:
+def admit_run(
+    settings: Settings, request: Request, *, nursery: Nursery | None = None
+) -> tuple[Database, Admitted]:
     """Create the run, or resume it. Main thread only.
 
     Everything that can be wrong with the file, the input and the id raises a SmithersError, and
@@ -81,7 +85,7 @@ def admit_run(settings: Settings, request: Request) -> tuple[Database, Admitted]
         with session(settings, purpose="up") as opened:
             found = resume(opened.connection, settings, request.run_id, terms)
             return opened.database, found
-    candidate = admit(settings, parse_target(request.file), request.document)
+    candidate = admit(settings, parse_target(request.file), request.document, nursery=nursery)
     with session(settings, purpose="up") as opened:
         started = start_run(
             opened.connection,
@@ -105,6 +109,7 @@ def follow_run(
     audience: Audience,
     interrupts: Interrupts,
     *,
+    nurseries: Nurseries,
     park: bool = False,
     slots: int = SLOTS,
     since: int | None = 0,
@@ -116,7 +121,8 @@ def follow_run(
     so the run is looked at once more before this returns. Raises OperationError (FLEET_FAILED).
     """
     link = Link(database, name="smithers up", state=Unlogged())
-    with local_fleet(settings, log_path(settings, run_id), slots=slots) as fleet:
+    log = log_path(settings, run_id)
+    with local_fleet(settings, log, nurseries, slots=slots) as fleet:
         follower = Follower(run_id, link, fleet, audience, interrupts, park=park, since=since)
         listening = Link(database, name="smithers up listen", state=Unlogged())
         listener = Listener(listening, [DIRTY], lambda _channel, _payload: follower.heard())

@@ -24,9 +24,11 @@ from smithers.observability.metrics import METRICS
 from smithers.process.beat import Beat
 from smithers.process.channel import readable
 from smithers.process.child import Spawner
+from smithers.process.environment import child_environment
 from smithers.process.identity import Identity, new_identity
 from smithers.process.link import DatabaseAwayError, DatabaseState, Link
 from smithers.process.listener import Listener
+from smithers.process.nursery import Nursery
 from smithers.process.output import Pump
 from smithers.process.settings import Settings
 from smithers.process.signals import stop_on_signals
@@ -58,6 +60,7 @@ class Service:
         metrics_port: int | None = None,
         beats: bool = True,
         signals: bool = True,
+        children: Sequence[str] = (),
     ) -> None:
         self.kind = kind
         self.name = name
@@ -75,7 +78,13 @@ class Service:
         self.stop = Stop(self.wake)
         self.state = DatabaseState(self.log)
         self.pump = Pump()
-        self.spawner = Spawner(self.wake.set, pump=self.pump)
+        self._children = children
+        self.spawner = Spawner(
+            self.wake.set,
+            pump=self.pump,
+            launch=self._launch_nursery if children else None,
+            nursery=Nursery.inherited() if children else None,
+        )
         self._channels = channels
         self.on_notify = on_notify
         self._metrics_port = metrics_port
@@ -94,6 +103,7 @@ class Service:
                 stack.callback(MetricsServer(self._metrics_port, METRICS, self.health).close)
             stack.callback(self.pump.close)
             stack.callback(self.spawner.close)
+            self.spawner.warm()
             stack.callback(self._start_guard().request)
             self._register_patiently()
             stack.callback(self._say_goodbye)
@@ -179,6 +189,13 @@ class Service:
         """
         facts = {"kind": self.kind, "owner": self.owner, "database": self.state.is_up}
         return Health(ok=not self.expired, facts={**facts, "stopping": bool(self.stop)})
+
+    def _launch_nursery(self) -> Nursery:
+        settings = self.settings
+        environ = child_environment(
+            None, home=str(settings.home), database_url=settings.database_url
+        )
+        return Nursery.launch(self._children, environ)
 
     def _register_patiently(self) -> None:
         while not self.stop:

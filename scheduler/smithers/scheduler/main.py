@@ -15,7 +15,7 @@ from smithers.process.settings import Settings
 from smithers.scheduler.lane import Lane, LaneTools
 from smithers.scheduler.lanes import Lanes
 from smithers.scheduler.loop import Loop
-from smithers.scheduler.renderer import RenderSettings
+from smithers.scheduler.renderer import CHILDREN, RenderSettings
 from smithers.scheduler.reports import Report
 from smithers.scheduler.shapes import Shapes
 from smithers.scheduler.waiting import Waiting
@@ -49,6 +49,7 @@ def run_scheduler(
             channels=(DIRTY,),
             on_notify=heard.set,
             metrics_port=metrics_port,
+            children=CHILDREN,
         )
         with service:
             _Life(service, heard).live()

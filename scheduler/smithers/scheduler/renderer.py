@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 import signal
-import sys
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -18,12 +17,16 @@ from typing import Final, cast
 from smithers.process.channel import ChannelClosedError, FrameTooLargeError
 from smithers.process.child import Child, ChildSpec, Spawner
 from smithers.process.environment import Mark, child_environment
+from smithers.process.nursery import PYTHON, Nursery
 from smithers.process.output import Pump
 from smithers.process.settings import Settings
 from smithers.scheduler.render_errors import ended, error_from, timed_out
 from smithers.sql.rows import Json
 from smithers.workflow.errors import RENDER_FAILED, RenderError
 
+HOST: Final = "smithers.scheduler.render_host"
+CHILDREN: Final = (HOST, "smithers.scheduler.render_work")
+"""What a nursery imports for renderers."""
 MEMORY_BYTES: Final = 2 * 1024**3
 _LOAD_FACTOR: Final = 3.0  # imports of large libraries, from a cold disk
 _GRACE_SECONDS: Final = 0.5  # for the child to print where it hangs
@@ -126,18 +129,9 @@ class Renderer:
 
     def _start(self) -> Child:
         settings = self._settings
-        host = "smithers.scheduler.render_host"
         return self._spawn(
             ChildSpec(
-                # -P: the folder that Smithers was started in is no place to import from.
-                argv=[
-                    sys.executable,
-                    "-P",
-                    "-m",
-                    host,
-                    str(self._folder),
-                    str(settings.memory_bytes),
-                ],
+                argv=[*PYTHON, HOST, str(self._folder), str(settings.memory_bytes)],
                 environ=child_environment(
                     settings.mark, home=str(settings.home), database_url=settings.database_url
                 ),
@@ -196,12 +190,16 @@ class Renderer:
 
 
 @contextmanager
-def open_renderer(folder: Path, settings: RenderSettings) -> Generator[Renderer, None, None]:
+def open_renderer(
+    folder: Path, settings: RenderSettings, nursery: Nursery | None = None
+) -> Generator[Renderer, None, None]:
     """A renderer for a few questions from one thread, ended with the block: `up` admits so."""
     pump = Pump()
-    renderer = Renderer(Spawner(lambda: None, pump=pump).spawn, folder, settings)
+    spawner = Spawner(lambda: None, pump=pump, nursery=nursery and nursery.share())
+    renderer = Renderer(spawner.spawn, folder, settings)
     try:
         yield renderer
     finally:
         renderer.close()
+        spawner.close()
         pump.close()

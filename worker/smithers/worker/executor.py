@@ -7,7 +7,6 @@ outcome of the one attempt that it ran, and with an executor that is not used ag
 from __future__ import annotations
 
 import signal
-import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -22,6 +21,7 @@ from smithers.process.channel import (
 )
 from smithers.process.child import Child, ChildSpec
 from smithers.process.environment import Mark, child_environment
+from smithers.process.nursery import PYTHON
 from smithers.process.settings import Settings
 from smithers.sql.rows import ClaimedTask, Json
 from smithers.worker import memory
@@ -41,6 +41,9 @@ from smithers.worker.outcome import (
     parse_error,
 )
 
+HOST: Final = "smithers.worker.host"
+CHILDREN: Final = (HOST,)
+"""What a nursery imports for executors."""
 MAX_ATTEMPTS: Final = 1_000
 MAX_MEMORY_BYTES: Final = 256 * 1024 * 1024
 _SEND_SECONDS = 60.0
@@ -211,11 +214,7 @@ def start_executor(
 ) -> Executor:
     """Start an executor on the bundle unpacked at `folder`. Raises OSError, SpawnRefusedError."""
     spec = ChildSpec(
-        # -P: the folder that the worker was started in is no place to import from.
-        argv=[
-            *(sys.executable, "-P", "-X", "faulthandler"),
-            *("-m", "smithers.worker.host", str(folder)),
-        ],
+        argv=[*PYTHON, HOST, str(folder)],
         environ=child_environment(
             mark, home=str(settings.home), database_url=settings.database_url
         ),

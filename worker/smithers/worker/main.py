@@ -14,6 +14,7 @@ from smithers.process.settings import Settings
 from smithers.process.sweeping import sweep_orphans
 from smithers.sql.connect import Database
 from smithers.sql.notify import READY
+from smithers.worker.executor import CHILDREN
 from smithers.worker.loop import Worker
 from smithers.worker.source import DatabaseSource
 
@@ -45,6 +46,7 @@ def run_worker(
         channels=[READY],
         metrics_port=metrics_port,
         beats=False,
+        children=CHILDREN,
     )
     worker = Worker(service, DatabaseSource(service, queues), slots=slots)
     service.on_notify = worker.look_soon
