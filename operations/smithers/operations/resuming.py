@@ -57,6 +57,8 @@ def resume(connection: Connection, settings: Settings, run_id: str, terms: Terms
     if changed and bundle is not None:
         _admit_again(settings, stored, bundle)
     with connection.transaction():
+        operator.lock_run(connection, run_id)  # of two that resume at once, one has done it
+        stored = reads.read_stored_run(connection, run_id) or stored
         if changed and bundle is not None:
             store(connection, bundle)
             operator.accept_source(connection, run_id, bundle.source_hash)

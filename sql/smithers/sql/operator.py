@@ -53,6 +53,11 @@ def cancel_run(connection: Connection, run_id: str) -> Json:
     return _document(scalar(connection, "select smithers_p1.cancel_run(%s)", run_id))
 
 
+def lock_run(connection: Connection, run_id: str) -> None:
+    """Keep others from changing a run until this transaction ends. Raises UnknownRun."""
+    scalar(connection, "select (smithers_p1.lock_run(%s)).run_id", run_id)
+
+
 def resume_run(connection: Connection, run_id: str) -> Json:
     """Make a run runnable again. Gives {run_id, from, status, owner}."""
     return _document(scalar(connection, "select smithers_p1.resume_run(%s)", run_id))
