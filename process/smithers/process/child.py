@@ -265,7 +265,8 @@ class Spawner:
             self._nursery.close()
 
     def _start(self, spec: ChildSpec) -> Child:
-        self.warm()
+        if spec.module is not None:
+            self.warm()
         try:
             child = spawn(spec, self._nursery)
         except NurseryGoneError:

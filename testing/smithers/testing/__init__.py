@@ -1,1 +1,11 @@
-"""Run a workflow in a test: scripted agents, a fake clock, no database."""
+"""Run a workflow in a test: scripted agents, a fake clock, no database, no processes.
+
+run = run_workflow(fix, Ticket(title="x"), agents={"plan": Plan(files=["a"])}, approve=True)
+assert run.status == "finished"
+"""
+
+from smithers.testing.bodies import Call
+from smithers.testing.errors import AttemptError, HarnessError
+from smithers.testing.run import TestRun, run_workflow, start_workflow
+
+__all__ = ["AttemptError", "Call", "HarnessError", "TestRun", "run_workflow", "start_workflow"]

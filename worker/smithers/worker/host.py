@@ -82,7 +82,8 @@ class Host:
         model = code.model(descriptor["output"]["model"])
         if descriptor["kind"] == "agent":
             self._channel.send({"is": "begun"})
-            value: object = validated(_ask_agents(descriptor), model)
+            answer = _ask_agents(descriptor)
+            value: object = guarded(code, lambda: validated(answer, model))
         else:
             needs = message["needs"] or {}
             body = guarded(code, lambda: prepare(code, descriptor, needs))

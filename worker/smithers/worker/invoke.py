@@ -22,7 +22,9 @@ from smithers.worker.outcome import (
     TASK_RAISED,
     AttemptError,
 )
+from smithers.workflow.context import event_fields
 from smithers.workflow.models import load
+from smithers.workflow.states import NodeKind
 
 T = TypeVar("T")
 
@@ -130,8 +132,9 @@ def _need(code: Code, need: Json, row: Json | None) -> object:
     if row is None:
         return None
     model = code.model(str(need["model"]))
+    is_event = need.get("kind") == NodeKind.EVENT
     try:
-        return load(model, row)
+        return load(model, cast("Json", event_fields(model, row)) if is_event else row)
     except ValidationError as error:
         raise AttemptError(
             TASK_RAISED,

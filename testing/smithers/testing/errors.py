@@ -1,0 +1,71 @@
+"""What can go wrong in a test of a workflow, and how a test makes an attempt fail.
+
+HarnessError      the test asks for what can't be; a SmithersError
+  SCRIPT_MISSING · SCRIPT_EXHAUSTED · SCRIPT_INVALID · RUN_UNENDING · OUTPUT_MISSING ·
+  NODE_UNKNOWN · NOW_INVALID · VALUE_NOT_STORABLE, and those that commands give a person:
+  APPROVAL_UNKNOWN · APPROVAL_AMBIGUOUS · APPROVAL_ALREADY_DECIDED ·
+  HUMAN_REQUEST_UNKNOWN · HUMAN_REQUEST_AMBIGUOUS · ANSWER_INVALID · RUN_ALREADY_ENDED
+AttemptError      an attempt ends with this code; scripts may raise it
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from smithers.workflow.errors import SmithersError
+
+SCRIPT_MISSING: Final = "SCRIPT_MISSING"
+SCRIPT_EXHAUSTED: Final = "SCRIPT_EXHAUSTED"
+SCRIPT_INVALID: Final = "SCRIPT_INVALID"
+RUN_UNENDING: Final = "RUN_UNENDING"
+NODE_UNKNOWN: Final = "NODE_UNKNOWN"
+NOW_INVALID: Final = "NOW_INVALID"
+VALUE_NOT_STORABLE: Final = "VALUE_NOT_STORABLE"
+APPROVAL_UNKNOWN: Final = "APPROVAL_UNKNOWN"
+APPROVAL_AMBIGUOUS: Final = "APPROVAL_AMBIGUOUS"
+APPROVAL_ALREADY_DECIDED: Final = "APPROVAL_ALREADY_DECIDED"
+HUMAN_REQUEST_UNKNOWN: Final = "HUMAN_REQUEST_UNKNOWN"
+HUMAN_REQUEST_AMBIGUOUS: Final = "HUMAN_REQUEST_AMBIGUOUS"
+RUN_ALREADY_ENDED: Final = "RUN_ALREADY_ENDED"
+
+TASK_RAISED: Final = "TASK_RAISED"
+AGENT_FAILED: Final = "AGENT_FAILED"
+OUT_OF_MEMORY: Final = "OUT_OF_MEMORY"
+OUTPUT_INVALID: Final = "OUTPUT_INVALID"
+OUTPUT_NOT_SERIALISABLE: Final = "OUTPUT_NOT_SERIALISABLE"
+OUTPUT_NOT_STORABLE: Final = "OUTPUT_NOT_STORABLE"
+OUTPUT_TOO_LARGE: Final = "OUTPUT_TOO_LARGE"
+
+
+class HarnessError(SmithersError):
+    """A test asks for what can't be: a script is missing, nothing waits for the decision, …"""
+
+
+class AttemptError(Exception):
+    """An attempt fails with a stable code: `AttemptError("TASK_TIMEOUT")`.
+
+    `message` is one sentence, `details` is JSON-able. The code decides whether there is a
+    further try, as it does for a worker.
+    """
+
+    def __init__(
+        self, code: str, message: str = "", details: Mapping[str, object] | None = None
+    ) -> None:
+        super().__init__(message or code)
+        self.code = code
+        self.message = message or code
+        self.details = dict(details or {})
+
+
+def error_of(stored: Mapping[str, object] | None) -> SmithersError | None:
+    """Give the error that a row holds; None if it holds none."""
+    if not stored:
+        return None
+    details, hint = stored.get("details"), stored.get("hint")
+    return SmithersError(
+        str(stored.get("code")),
+        str(stored.get("message")),
+        details=details if isinstance(details, dict) else None,
+        hint=None if hint is None else str(hint),
+    )
