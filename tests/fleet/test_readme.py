@@ -69,9 +69,13 @@ def test_the_first_two_commands_are_targets_of_the_makefile() -> None:
 @pytest.mark.slow
 def test_the_demo(home: Path) -> None:
     said = shell("make demo READY=", ROOT, home)
-    assert "# Health of" in said
-    assert "A planted defect was repaired in 2 passes." in said
+    assert re.fullmatch(r"killed 3 times · 14 steps · 0 repeated", said.splitlines()[-1]), said
+    assert "approved 30 s after the question was asked" in said
     assert "21 invariants hold" in said
+    (report,) = (home / "demo").glob("*/report.md")
+    text = report.read_text()
+    assert "# Health of" in text
+    assert "A planted defect was repaired in 2 passes." in text
     counted = subprocess.run(
         ["bash", "-c", "git ls-files -z '*.sql' | xargs -0 cat | wc -l"],
         cwd=ROOT,
@@ -79,7 +83,7 @@ def test_the_demo(home: Path) -> None:
         text=True,
         check=True,
     )
-    assert re.search(rf"\| SQL \| \d+ \| {counted.stdout.strip()} \|", said), said
+    assert re.search(rf"\| SQL \| \d+ \| {counted.stdout.strip()} \|", text), text
 
 
 @pytest.mark.slow

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import re
 import subprocess
 import sys
 import sysconfig
@@ -11,6 +13,8 @@ import zipfile
 from pathlib import Path
 
 import pytest
+
+from support.screen import running
 
 ROOT = Path(__file__).parents[2]
 
@@ -94,6 +98,44 @@ def test_the_installed_command_works(installed: Path, empty_database: str) -> No
     assert run(installed / "bin" / "python", "-c", code, cwd=installed).startswith(str(installed))
     out = run(command, "migrate", cwd=installed, SMITHERS_DATABASE_URL=empty_database)
     assert "applied 0001" in out
+
+
+def test_the_demo_of_a_wheel_in_an_empty_folder(
+    request: pytest.FixtureRequest, installed: Path, tmp_path: Path
+) -> None:
+    """As with pipx or uvx: no checkout, no repository; a person at a terminal decides."""
+    if request.node.callspec.params["installed"] == "sdist":
+        pytest.skip("what the sdist installs is the same files")
+    environ = {"PATH": f"{installed}/bin:/usr/bin:/bin", "HOME": str(tmp_path)}
+    folder = tmp_path / "empty"
+    folder.mkdir()
+    demo = [str(installed / "bin" / "smithers"), "demo"]
+    with running(demo, environment=environ, folder=folder, width=160, height=200) as opened:
+        opened.read_until("Enter approves", seconds=90)
+        opened.type("\r")
+        assert opened.finish(seconds=90) == 0, opened.screen.lines
+    shown = opened.screen.lines
+    assert re.fullmatch(r"killed 3 times · 14 steps · 0 repeated", shown[-1]), shown
+    assert any(line.startswith("Smithers inspects a sample project") for line in shown)
+    (run_id,) = {word for line in shown for word in re.findall(r"demo-[0-9a-f]{6}", line)}
+
+    def smithers(*words: str) -> str:
+        return run(demo[0], *words, cwd=folder, **environ)
+
+    seen = json.loads(smithers("status", run_id, "--json"))
+    steps = [n for n in seen["nodes"] if n["state"] == "finished" and n["kind"] != "loop"]
+    assert (seen["status"], len(steps)) == ("finished", 14)
+    events = json.loads(smithers("events", run_id, "--json"))
+    finished = [(e["node_id"], e["iteration"]) for e in events if e["type"] == "attempt-finished"]
+    assert len(finished) == len(set(finished)) == 13, "all but the approval are tasks"
+    assert any(e["type"] == "attempt-abandoned" for e in events)
+    decided = [e["payload"] for e in events if e["type"] == "approval-decided"]
+    assert [each["by"] for each in decided] == ["smithers demo"]
+    assert json.loads(smithers("verify", "--json")) == []
+    report = folder / ".smithers" / "demo" / run_id / "report.md"
+    assert "A planted defect was repaired in 2 passes." in report.read_text()
+    smithers("db", "stop")
+    assert [path.name for path in folder.iterdir()] == [".smithers"]
 
 
 def test_the_roots_themselves_cannot_be_imported() -> None:
