@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 
-from bench import guard, speed
+from bench import guard, speed, starts
 from smithers.sql.embedded import Place
 from support.postgres import TestServer as Server
 from support.postgres import database_on, throwaway_cluster
@@ -20,7 +20,7 @@ def main() -> int:
     above = guard.judge(measured)
     for line in above:
         print(f"ABOVE ITS LIMIT  {line}")
-    for what, text in speed.measure().items():
+    for what, text in {**starts.measure(), **speed.measure()}.items():
         print(f"{what:<48} {text}")
     return 1 if above else 0
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
@@ -86,7 +87,12 @@ def main() -> None:
     open_standard_streams()
     if "_SMITHERS_COMPLETE" in os.environ:
         smithers.main(prog_name="smithers")
-    sys.exit(run(sys.argv[1:]))
+    code = run(sys.argv[1:])
+    for stream in (sys.stdout, sys.stderr):
+        with suppress(OSError, ValueError):
+            stream.flush()
+    # Taking the interpreter apart would be a tenth of what `smithers ps` takes.
+    os._exit(code)
 
 
 def run(arguments: Sequence[str]) -> int:
