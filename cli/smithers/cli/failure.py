@@ -18,6 +18,7 @@ FAILED = 1
 REFUSED = 4
 INTERRUPTED = 130
 PIPE_CLOSED = 141
+_LONGEST = 1_000
 
 
 def report(error: BaseException, arguments: Sequence[str]) -> int:
@@ -43,16 +44,24 @@ def report(error: BaseException, arguments: Sequence[str]) -> int:
 
 
 def _tell(error: SmithersError, arguments: Sequence[str], code: int) -> int:
-    line = " ".join(error.message.split())
+    line = shortened(" ".join(error.message.split()))
     _say(f"error[{error.code}]: {line}")
     if error.hint:
-        _say(f"hint: {error.hint}")
+        _say(f"hint: {shortened(error.hint)}")
     if wants_json(arguments):
         try:
             print(json.dumps(error.to_json(), default=str), flush=True)  # noqa: T201
         except BrokenPipeError:
             _forget_output()
     return code
+
+
+def shortened(text: str) -> str:
+    """A text that fits a screen: what is left out of a long one is its middle."""
+    if len(text) <= _LONGEST:
+        return text
+    half = _LONGEST // 2
+    return f"{text[:half]}…{text[-half:]}"
 
 
 def wants_json(arguments: Sequence[str]) -> bool:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from smithers.bundle.build import build
+from smithers.bundle.errors import FILE_NOT_FOUND, BundleError
 from smithers.bundle.manifest import Bundle
 from smithers.bundle.pack import pack
 from smithers.bundle.store import Stored
@@ -46,7 +47,12 @@ class Candidate:
 
 
 def parse_target(text: str) -> Target:
-    """Read `FILE[:name]`; a file whose own name has a colon is that file."""
+    """Read `FILE[:name]`; a file whose own name has a colon is that file.
+
+    Raises BundleError (FILE_NOT_FOUND) for what can't be the name of a file.
+    """
+    if "\0" in text:
+        raise BundleError(FILE_NOT_FOUND, f"{text!a} can't be the name of a file")
     head, colon, name = text.rpartition(":")
     if colon and name and "/" not in name and not Path(text).exists():
         return Target(Path(head), name)

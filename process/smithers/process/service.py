@@ -38,6 +38,7 @@ from smithers.sql.connect import Database
 from smithers.sql.errors import is_transient
 from smithers.sql.notify import Channel
 from smithers.sql.processes import instance_id, register_process, stop_process
+from smithers.workflow.errors import SmithersError
 
 _GOODBYE_SECONDS = 2.0
 _LAST_STATEMENT_SECONDS = 3.0
@@ -100,7 +101,7 @@ class Service:
             if self._signals:
                 stack.enter_context(stop_on_signals(self.stop))
             if self._metrics_port is not None:
-                stack.callback(MetricsServer(self._metrics_port, METRICS, self.health).close)
+                stack.callback(self._serve_metrics(self._metrics_port).close)
             stack.callback(self.pump.close)
             stack.callback(self.spawner.close)
             self.spawner.warm()
@@ -189,6 +190,17 @@ class Service:
         """
         facts = {"kind": self.kind, "owner": self.owner, "database": self.state.is_up}
         return Health(ok=not self.expired, facts={**facts, "stopping": bool(self.stop)})
+
+    def _serve_metrics(self, port: int) -> MetricsServer:
+        try:
+            return MetricsServer(port, METRICS, self.health)
+        except OSError as error:
+            raise SmithersError(
+                "PORT_UNAVAILABLE",
+                f"port {port} can't be served: {error.strerror}",
+                details={"port": port},
+                hint="name another with --metrics-port, or 0 for any free one",
+            ) from error
 
     def _launch_nursery(self) -> Nursery:
         settings = self.settings

@@ -57,11 +57,6 @@ def loads(data: str | bytes) -> Any:
     return decode(value) if escaped else value
 
 
-def escape(text: str) -> str:
-    """Make one string safe for a `text` column."""
-    return _escape(text)
-
-
 def install(connection: psycopg.Connection[Any]) -> None:
     """Make a connection parse every json and jsonb value with `loads`."""
     # Executors encode values and never connect: they start a quarter faster without it.
