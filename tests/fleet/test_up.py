@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
+from smithers.process.procfs import processes
 from smithers.sql.calls import Connection
+from support.families import children_of
 from support.fleet import Fleet, fleet, processes_marked
 from support.runs import WORKFLOWS, connect, status
 from support.waiting import until
@@ -68,3 +72,49 @@ def decided(connection: Connection, run_id: str) -> int:
     ).fetchone()
     assert row is not None
     return int(row[0])
+
+
+@pytest.mark.slow
+def test_a_fleet_whose_nurseries_die_is_forked_from_new_ones(database: str, tmp_path: Path) -> None:
+    """Each nursery takes with it what it has forked, and the run goes on to its end."""
+    shape = json.dumps({"log": str(tmp_path / "log"), "seconds": 0.5, "width": 6})
+    words = ["up", MIXED, "--run-id", "n1", "--input", shape]
+    with fleet(database, tmp_path, lease=2.0) as whole, connect(database) as connection:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "smithers.cli.main", *words],
+            env=whole.environment(),
+            cwd=whole.folder,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
+        for _ in range(2):
+            before = until(lambda: roles_of(process.pid), seconds=20)
+            until((tmp_path / "log").exists, seconds=20)
+            for nursery in children_of(process.pid):
+                os.kill(nursery, signal.SIGKILL)
+            until(lambda gone=before: not any(map(alive, gone)), seconds=20)
+        said = process.communicate(timeout=60)[0]
+        assert process.returncode == 3, said
+        assert status(connection, "n1") == "waiting-approval"
+        assert whole.cli("verify", "n1").returncode == 0
+        until(lambda: not processes_marked(str(tmp_path / ".smithers")), seconds=10)
+
+
+def roles_of(pid: int) -> list[int]:
+    """The scheduler, the worker and the supervisor of an `up`, once they are there."""
+    found = [deeper for child in children_of(pid) for deeper in children_of(child)]
+    roles = [each for each in found if b"smithers.cli.main" in command(each)]
+    return roles if len(roles) == 3 else []
+
+
+def command(pid: int) -> bytes:
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_bytes()
+    except OSError:
+        return b""
+
+
+def alive(pid: int) -> bool:
+    return pid in {proc.pid for proc in processes().values() if not proc.dead}

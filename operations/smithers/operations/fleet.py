@@ -11,7 +11,6 @@ and not SIGKILL, what runs may finish within its grace. Start them from the main
 
 from __future__ import annotations
 
-import os
 import signal
 import time
 from collections.abc import Callable, Generator, Sequence
@@ -21,8 +20,8 @@ from pathlib import Path
 from typing import Final
 
 from smithers.operations.errors import FLEET_FAILED, OperationError
-from smithers.operations.nurseries import COMMAND, Nurseries
-from smithers.process.nursery import SOCKET_VARIABLE, Born, NurseryGoneError
+from smithers.operations.nurseries import Nurseries
+from smithers.process.nursery import Born
 from smithers.process.settings import Settings
 
 SLOTS: Final = 4
@@ -111,26 +110,14 @@ class LocalFleet:
             if not _wait(members, _KILL_AFTER):
                 _signal(members, signal.SIGKILL)
                 _wait(members, _KILL_AFTER)
+        for member in members:
+            if member.process is not None:
+                member.process.close()
 
     def _spawn(self, member: Member) -> None:
-        try:
-            member.process = self._fork(member.words)
-        except NurseryGoneError:
-            self.nurseries.close()
-            member.process = self._fork(member.words)
+        with self.log.open("ab") as log:
+            member.process = self.nurseries.bear_role(member.words, output=log.fileno())
         member.started = time.monotonic()
-
-    def _fork(self, words: Sequence[str]) -> Born:
-        environ = {**os.environ, **self.settings.environment()}
-        with self.log.open("ab") as log, self.nurseries.hosts().lend() as lent:
-            return self.nurseries.roles().bear(
-                COMMAND,
-                words,
-                environ,
-                output=log.fileno(),
-                passed=[(SOCKET_VARIABLE, lent.fileno())],
-                death=signal.SIGTERM,
-            )
 
     def _died(self, member: Member, now: float) -> None:
         assert member.process is not None

@@ -7,13 +7,15 @@ code. The first knows the database, the second has an environment without it.
 from __future__ import annotations
 
 import os
-from collections.abc import Generator
+import signal
+import socket
+from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Final
 
 from smithers.process.environment import child_environment
-from smithers.process.nursery import Nursery
+from smithers.process.nursery import SOCKET_VARIABLE, Born, Nursery, NurseryGoneError
 from smithers.process.settings import Settings
 
 COMMAND: Final = "smithers.cli.main"
@@ -56,13 +58,52 @@ class Nurseries:
             self._hosts = Nursery.launch(_HOSTS, environ)
         return self._hosts
 
+    def bear_role(self, words: Sequence[str], *, output: int) -> Born:
+        """Fork `smithers WORDS`, which prints to `output`; SIGTERM ends it when we die.
+
+        A nursery that has died is launched anew. Raises NurseryGoneError when that dies, too.
+        """
+        with self._lend() as lent:
+            try:
+                return self._bear(words, lent, output)
+            except NurseryGoneError:
+                self._end_roles()
+                return self._bear(words, lent, output)
+
     def close(self) -> None:
         """End them, and what they have forked; twice is fine, and so is asking again."""
-        roles, hosts = self._roles, self._hosts
-        self._roles = self._hosts = None
-        for nursery in (roles, hosts):
-            if nursery is not None:
-                nursery.close()
+        self._end_roles()
+        self._end_hosts()
+
+    def _bear(self, words: Sequence[str], lent: socket.socket, output: int) -> Born:
+        environ = {**os.environ, **self.settings.environment()}
+        passed = [(SOCKET_VARIABLE, lent.fileno())]
+        return self.roles().bear(
+            COMMAND,
+            words,
+            environ,
+            output=output,
+            passed=passed,
+            first="SMITHERS_HOME",
+            death=signal.SIGTERM,
+        )
+
+    def _lend(self) -> socket.socket:
+        try:
+            return self.hosts().lend()
+        except NurseryGoneError:
+            self._end_hosts()
+            return self.hosts().lend()
+
+    def _end_roles(self) -> None:
+        if self._roles is not None:
+            self._roles.close()
+            self._roles = None
+
+    def _end_hosts(self) -> None:
+        if self._hosts is not None:
+            self._hosts.close()
+            self._hosts = None
 
 
 @contextmanager
