@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -94,7 +95,7 @@ def test_a_fleet_whose_nurseries_die_is_forked_from_new_ones(database: str, tmp_
             until((tmp_path / "log").exists, seconds=20)
             for nursery in children_of(process.pid):
                 os.kill(nursery, signal.SIGKILL)
-            until(lambda gone=before: not any(map(alive, gone)), seconds=20)
+            until(partial(gone, before), seconds=20)
         said = process.communicate(timeout=60)[0]
         assert process.returncode == 3, said
         assert status(connection, "n1") == "waiting-approval"
@@ -116,5 +117,5 @@ def command(pid: int) -> bytes:
         return b""
 
 
-def alive(pid: int) -> bool:
-    return pid in {proc.pid for proc in processes().values() if not proc.dead}
+def gone(pids: list[int]) -> bool:
+    return not {proc.pid for proc in processes().values() if not proc.dead} & set(pids)
