@@ -11,6 +11,7 @@ import io
 import json
 import os
 import socket
+import subprocess
 import sys
 from collections.abc import Generator, Sequence
 from dataclasses import dataclass, field
@@ -276,14 +277,14 @@ def refused_in_one_line(said: str, code: str) -> None:
     assert said.isprintable() or said.replace("\n", "").isprintable()
 
 
-def test_a_port_that_another_project_has(
-    connection: Connection, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_port_that_another_project_has(connection: Connection) -> None:
     with socket.create_server(("", 0)) as taken:
         port = str(taken.getsockname()[1])
-        for words in (["worker"], ["scheduler"], ["supervise"]):
-            assert run([*words, "--metrics-port", port]) == 4
-            refused_in_one_line(capsys.readouterr().err, "PORT_UNAVAILABLE")
+        for role in ("worker", "scheduler", "supervise"):
+            words = [sys.executable, "-m", "smithers.cli.main", role, "--metrics-port", port]
+            done = subprocess.run(words, capture_output=True, text=True, timeout=60, check=False)
+            assert done.returncode == 4
+            refused_in_one_line(done.stderr, "PORT_UNAVAILABLE")
     assert rows(connection) == 0
 
 

@@ -11,6 +11,8 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Final
 
+from smithers.process.kill import Tree, kill_tree
+from smithers.process.procfs import process
 from smithers.process.settings import Settings
 
 LEASE_SECONDS: Final = 2.0
@@ -73,8 +75,10 @@ class Engine:
         return code
 
     def kill(self) -> None:
-        """SIGKILL."""
-        self._process.kill()
+        """SIGKILL to it and to all that descends from it, agents too."""
+        found = process(self.pid)
+        if found is not None:
+            kill_tree(Tree(pid=self.pid, started=found.started, mark=None))
         self.wait()
 
     def stop(self) -> None:

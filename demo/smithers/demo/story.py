@@ -110,8 +110,8 @@ class Story:
         if not strike.everything:
             kill(pids)
             return engine
-        kill([engine.pid, *pids, *([postgres] if postgres else [])])
         engine.kill()
+        kill([*pids, *([postgres] if postgres else [])])
         self.audience.tell("Nothing lives. The run is rows. Come back:", style="bold")
         return self._resume()
 

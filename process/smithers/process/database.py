@@ -33,7 +33,17 @@ def locate_database(settings: Settings) -> Database:
         settings.database_url,
         settings.home,
         pooled=settings.database_pooled,
-        options=Options(bindir=settings.pg_bindir),
+        options=_options(settings),
+    )
+
+
+def _options(settings: Settings) -> Options:
+    """How the embedded server is run; unless a setting says when it stops, that stays as it was."""
+    origin = settings.origins.get("db_stop_when_idle")
+    said = origin is not None and origin.kind != "default"
+    return Options(
+        bindir=settings.pg_bindir,
+        stop_when_idle=settings.db_stop_when_idle if said else None,
     )
 
 

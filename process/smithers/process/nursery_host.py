@@ -115,10 +115,15 @@ class Host:
             low = fd + 1
 
     def _forget(self, sock: socket.socket) -> None:
-        """Nobody can ask over it any more: its children have lost whom they work for."""
+        """Nobody can ask over it any more: its children have lost whom they work for.
+
+        What they have started dies with them, as far as it stayed in their group.
+        """
         self._selector.unregister(sock)
         for pid, owner in self._owners.items():
             if owner is sock:
+                with contextlib.suppress(ProcessLookupError):
+                    os.killpg(pid, signal.SIGKILL)
                 os.kill(pid, signal.SIGKILL)
         sock.close()
 

@@ -75,6 +75,8 @@ class Settings:
     """Bytes of output kept of one attempt, in MiB."""
     pg_bindir: Path | None = None
     """A folder with initdb, postgres and pg_ctl, used before any that are found."""
+    db_stop_when_idle: float = 0.0
+    """Seconds without a client after which the embedded server is stopped; 0: never."""
     test_dsn: str | None = None
     """A server on which the test suite may create databases."""
     origins: Mapping[str, Origin] = field(
@@ -129,6 +131,7 @@ _PARSERS = {
     "render_timeout_seconds": parse_seconds(0.1, 3_600),
     "log_limit_mb": parse_count(1, 1_048_576),
     "pg_bindir": parse_path,
+    "db_stop_when_idle": parse_seconds(0, 604_800),
     "test_dsn": parse_database_url,
 }
 
