@@ -13,11 +13,13 @@ from typing import Any, TypeVar
 import click
 
 from smithers.cli.arguments import read_json
+from smithers.cli.completing import complete_runs
 from smithers.cli.invocation import Invocation, json_option, pass_invocation, print_json
 from smithers.cli.terminal import safe, show
 from smithers.operations import deciding
 from smithers.operations.errors import DATA_NOT_JSON
 from smithers.operations.launching import wake
+from smithers.operations.resolving import resolve
 from smithers.operations.results import Engine, Outcome
 from smithers.operations.resuming import Terms, resume
 from smithers.operations.session import Session, session
@@ -46,7 +48,7 @@ def decision_options(function: F) -> F:
 
 
 @click.command(short_help="Approve what a run asks for.")
-@click.argument("run")
+@click.argument("run", shell_complete=complete_runs)
 @decision_options
 @no_resume_option
 @json_option
@@ -57,7 +59,7 @@ def approve(invocation: Invocation, /, **options: Any) -> None:
 
 
 @click.command(short_help="Deny what a run asks for.")
-@click.argument("run")
+@click.argument("run", shell_complete=complete_runs)
 @decision_options
 @no_resume_option
 @json_option
@@ -80,6 +82,7 @@ def _decide(
     as_json: bool,
 ) -> None:
     with session(invocation.settings(), purpose="decision") as opened:
+        run = resolve(opened.connection, run)
         answer = decide(
             opened.connection,
             run,
@@ -93,7 +96,7 @@ def _decide(
 
 
 @click.command(short_help="Send a signal to a run.")
-@click.argument("run")
+@click.argument("run", shell_complete=complete_runs)
 @click.argument("name")
 @click.option("--data", metavar="JSON|@file|-", help="What the signal carries.")
 @no_resume_option
@@ -111,35 +114,36 @@ def signal(
     """Put a signal NAME into the inbox of RUN; the first wait for it takes it."""
     payload = None if data is None else read_json(data, option="--data", code=DATA_NOT_JSON)
     with session(invocation.settings(), purpose="signal") as opened:
+        run = resolve(opened.connection, run)
         answer = deciding.signal(opened.connection, run, name, payload)
         engine = wake_unless(opened, run, no_resume=no_resume)
     tell(Outcome(answer, engine), f"signal {safe(name)} sent", as_json)
 
 
 @click.command(short_help="Pause a run: nothing new begins.")
-@click.argument("run")
+@click.argument("run", shell_complete=complete_runs)
 @json_option
 @pass_invocation
 def pause(invocation: Invocation, *, run: str, as_json: bool) -> None:
     """Pause RUN: nothing new begins, what is in flight may end."""
     with session(invocation.settings()) as opened:
-        answer = deciding.pause(opened.connection, run)
+        answer = deciding.pause(opened.connection, resolve(opened.connection, run))
     tell(Outcome(answer), _requested(answer, "paused", "pauses"), as_json)
 
 
 @click.command(short_help="Cancel a run: what is in flight is stopped.")
-@click.argument("run")
+@click.argument("run", shell_complete=complete_runs)
 @json_option
 @pass_invocation
 def cancel(invocation: Invocation, *, run: str, as_json: bool) -> None:
     """Cancel RUN: nothing new begins, what is in flight is stopped."""
     with session(invocation.settings()) as opened:
-        answer = deciding.cancel(opened.connection, run)
+        answer = deciding.cancel(opened.connection, resolve(opened.connection, run))
     tell(Outcome(answer), _requested(answer, "cancelled", "is cancelled"), as_json)
 
 
 @click.command("resume", short_help="Go on with a run that is paused, parked or has ended.")
-@click.argument("run")
+@click.argument("run", shell_complete=complete_runs)
 @click.option("--pinned", is_flag=True, help="On the stored code, whatever the file says.")
 @click.option("--accept-workflow-change", is_flag=True, help="On the changed file from here on.")
 @no_resume_option
@@ -161,6 +165,7 @@ def resume_command(
     settings = invocation.settings()
     terms = Terms(pinned=pinned, accept_workflow_change=accept_workflow_change, force=True)
     with session(settings, purpose="resume") as opened:
+        run = resolve(opened.connection, run)
         admitted = resume(opened.connection, settings, run, terms)
         engine = wake_unless(opened, run, no_resume=no_resume)
     owner = f": {safe(admitted.attached)} is at it" if admitted.attached else ""

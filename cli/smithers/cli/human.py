@@ -5,11 +5,13 @@ from __future__ import annotations
 import click
 
 from smithers.cli.arguments import read_json
+from smithers.cli.completing import complete_runs
 from smithers.cli.decide import no_resume_option, tell, user_name, wake_unless
 from smithers.cli.invocation import Invocation, json_option, pass_invocation, print_json
 from smithers.cli.terminal import ago, safe, show, show_table
 from smithers.operations import deciding
 from smithers.operations.errors import DATA_NOT_JSON
+from smithers.operations.resolving import resolve
 from smithers.operations.results import Outcome
 from smithers.operations.session import session
 
@@ -20,13 +22,14 @@ def human() -> None:
 
 
 @human.command("list", short_help="List open questions.")
-@click.argument("run", required=False)
+@click.argument("run", required=False, shell_complete=complete_runs)
 @json_option
 @pass_invocation
 def list_command(invocation: Invocation, *, run: str | None, as_json: bool) -> None:
     """List open questions, oldest first; of RUN if it is named."""
     with session(invocation.settings()) as opened:
-        found = deciding.list_human(opened.connection, run_id=run)
+        run_id = None if run is None else resolve(opened.connection, run)
+        found = deciding.list_human(opened.connection, run_id=run_id)
     if as_json:
         print_json(found)
     elif not found:
@@ -42,7 +45,7 @@ def list_command(invocation: Invocation, *, run: str | None, as_json: bool) -> N
 
 
 @human.command(short_help="Answer a question.")
-@click.argument("run")
+@click.argument("run", shell_complete=complete_runs)
 @click.option("--node", metavar="ID", help="Which question; needed when several are open.")
 @click.option("--iteration", type=click.IntRange(0), default=0, help="Of a loop.")
 @click.option("--data", required=True, metavar="JSON|@file|-", help="The answer.")
@@ -64,6 +67,7 @@ def answer(
     """Answer an open question of RUN; the run goes on."""
     response = read_json(data, option="--data", code=DATA_NOT_JSON)
     with session(invocation.settings(), purpose="answer") as opened:
+        run = resolve(opened.connection, run)
         result = deciding.answer_human(
             opened.connection,
             run,

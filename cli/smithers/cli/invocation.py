@@ -43,6 +43,13 @@ def json_option(function: F) -> F:
     )
 
 
+def strict_option(function: F) -> F:
+    """Give a command `--strict`."""
+    return click.option(
+        "--strict", is_flag=True, help="Exit code 1 for a run that is done but degraded."
+    )(function)
+
+
 def print_json(value: object) -> None:
     """Print a result: dataclasses and pydantic models as objects, times in ISO 8601."""
     click.echo(json.dumps(value, default=plain, ensure_ascii=True, indent=2))

@@ -8,45 +8,44 @@ from typing import Any
 import click
 
 from smithers.cli.arguments import read_json
-from smithers.cli.invocation import Invocation, json_option, pass_invocation, plain, print_json
-from smithers.cli.showing import show_runs, show_status, show_why
+from smithers.cli.completing import complete_runs
+from smithers.cli.failure import FAILED
+from smithers.cli.invocation import (
+    Invocation,
+    json_option,
+    pass_invocation,
+    plain,
+    print_json,
+    strict_option,
+)
+from smithers.cli.showing import show_status, show_why
 from smithers.cli.terminal import safe, safe_lines, show, when
 from smithers.operations import looking, reading
 from smithers.operations.errors import INPUT_NOT_JSON, RUN_ALREADY_ENDED, OperationError
+from smithers.operations.resolving import resolve
 from smithers.operations.results import EventLine
 from smithers.operations.session import session
-
-
-@click.command(short_help="List runs.")
-@click.option("--all", "everything", is_flag=True, help="Also those that have ended.")
-@json_option
-@pass_invocation
-def ps(invocation: Invocation, *, everything: bool, as_json: bool) -> None:
-    """List runs that have not ended, newest first."""
-    with session(invocation.settings()) as opened:
-        runs = looking.list_runs(opened.connection, ended=everything)
-    if as_json:
-        print_json([run.to_json() for run in runs])
-    else:
-        show_runs(runs)
+from smithers.operations.verdict import Verdict
 
 
 @click.command(short_help="Show one run: its nodes, what it waits for.")
-@click.argument("run")
+@click.argument("run", shell_complete=complete_runs)
+@strict_option
 @json_option
 @pass_invocation
-def status(invocation: Invocation, *, run: str, as_json: bool) -> None:
+def status(invocation: Invocation, *, run: str, strict: bool, as_json: bool) -> int:
     """Show a run: state, verdict, nodes, and what it waits for with the command that helps."""
     with session(invocation.settings()) as opened:
-        seen = looking.status(opened.connection, run)
+        seen = looking.status(opened.connection, resolve(opened.connection, run))
     if as_json:
         print_json(seen.to_json())
     else:
         show_status(seen)
+    return FAILED if strict and seen.verdict is Verdict.DEGRADED else 0
 
 
 @click.command(short_help="Say why a run is where it is, and the next command.")
-@click.argument("run")
+@click.argument("run", shell_complete=complete_runs)
 @json_option
 @pass_invocation
 def why(invocation: Invocation, *, run: str, as_json: bool) -> int:
@@ -55,7 +54,7 @@ def why(invocation: Invocation, *, run: str, as_json: bool) -> int:
     Of a run that has ended the exit code is 4 (RUN_ALREADY_ENDED): it is not on its way any more.
     """
     with session(invocation.settings()) as opened:
-        answer = looking.why(opened.connection, run)
+        answer = looking.why(opened.connection, resolve(opened.connection, run))
     if answer.ended:
         if not as_json:
             show_why(answer)
@@ -73,7 +72,7 @@ def why(invocation: Invocation, *, run: str, as_json: bool) -> int:
 
 
 @click.command(short_help="Print what a run or a node has made.")
-@click.argument("run")
+@click.argument("run", shell_complete=complete_runs)
 @click.argument("node", required=False)
 @click.option("--iteration", type=click.IntRange(0), help="Of a loop; the last pass if not given.")
 @json_option
@@ -85,11 +84,12 @@ def output(
     if node is None and iteration is not None:
         raise click.UsageError("--iteration needs a node")
     with session(invocation.settings()) as opened:
+        run_id = resolve(opened.connection, run)
         if node is not None:
-            value = reading.output(opened.connection, run, node, iteration=iteration).value
+            value = reading.output(opened.connection, run_id, node, iteration=iteration).value
             print_json(value)
             return
-        found = reading.outputs(opened.connection, run)
+        found = reading.outputs(opened.connection, run_id)
     if as_json:
         print_json([each.to_json() for each in found])
         return
@@ -99,7 +99,7 @@ def output(
 
 
 @click.command(short_help="Print the log of a run.")
-@click.argument("run")
+@click.argument("run", shell_complete=complete_runs)
 @click.option("-f", "--follow", is_flag=True, help="Go on until the run has ended.")
 @click.option("--since", type=click.IntRange(0), default=0, metavar="SEQ", help="Only later ones.")
 @json_option
@@ -107,11 +107,12 @@ def output(
 def events(invocation: Invocation, *, run: str, follow: bool, since: int, as_json: bool) -> None:
     """Print a run's events in order. With --json: a list, or with -f one object a line."""
     with session(invocation.settings(), purpose="events") as opened:
+        run_id = resolve(opened.connection, run)
         if follow:
-            for event in reading.follow_events(opened.connection, run, since=since):
+            for event in reading.follow_events(opened.connection, run_id, since=since):
                 _show_event(event, as_json=as_json)
             return
-        lines = list(reading.all_events(opened.connection, run, since=since))
+        lines = list(reading.all_events(opened.connection, run_id, since=since))
     if as_json:
         print_json([line.to_json() for line in lines])
         return

@@ -21,9 +21,14 @@ COMMANDS: Final[Mapping[str, tuple[str, str]]] = {
         "See it work: a real run on your repository, killed three times.",
     ),
     "up": ("smithers.cli.up:up", "Start or resume a run of a workflow, and follow it."),
-    "ps": ("smithers.cli.look:ps", "List runs."),
+    "ps": ("smithers.cli.ps:ps", "List runs."),
     "status": ("smithers.cli.look:status", "Show one run: its nodes, what it waits for."),
     "why": ("smithers.cli.look:why", "Say why a run is where it is, and the next command."),
+    "node": (
+        "smithers.cli.node:node",
+        "Show one node: its attempts, what it waits for, its output.",
+    ),
+    "logs": ("smithers.cli.logs:logs", "Print what attempts printed."),
     "output": ("smithers.cli.look:output", "Print what a run or a node has made."),
     "events": ("smithers.cli.look:events", "Print the log of a run."),
     "graph": ("smithers.cli.look:graph", "Show the tree that a workflow would begin with."),
@@ -53,6 +58,10 @@ COMMANDS: Final[Mapping[str, tuple[str, str]]] = {
     "engine": ("smithers.cli.engine:engine", ""),
     "migrate": ("smithers.cli.migrate:migrate", "Bring the database to this release."),
     "config": ("smithers.cli.config:config", "Show the settings and where each came from."),
+    "completions": (
+        "smithers.cli.completions:completions",
+        "Print the completion script of a shell.",
+    ),
     "db": ("smithers.cli.db:db", "Start, stop, inspect the embedded database; open psql."),
 }
 

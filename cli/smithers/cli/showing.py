@@ -16,15 +16,16 @@ def show_runs(runs: list[RunSummary]) -> None:
         show("no runs")
         return
     show_table(
-        ["RUN", "WORKFLOW", "STATUS", "VERDICT", "NODES", "STARTED"],
+        ["RUN", "WORKFLOW", "STATUS", "VERDICT", "DONE", "AGE", "NODES"],
         [
             [
                 each.run_id,
                 each.run["workflow"],
                 each.run["status"],
                 each.verdict.value,
-                _counts(each.nodes),
-                ago(each.run["created_at"]),
+                f"{each.nodes.get('finished', 0)}/{sum(each.nodes.values())}",
+                ago(each.run["created_at"]).removesuffix(" ago"),
+                _counts({s: n for s, n in each.nodes.items() if s not in {"finished", "pending"}}),
             ]
             for each in runs
         ],
@@ -132,7 +133,7 @@ def _error(error: dict[str, object]) -> str:
 
 
 def _counts(states: dict[str, int]) -> str:
-    return ", ".join(f"{count} {state}" for state, count in sorted(states.items())) or "no nodes"
+    return ", ".join(f"{count} {state}" for state, count in sorted(states.items()))
 
 
 def _of(seen: RunStatus, state: str) -> int:

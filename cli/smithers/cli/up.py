@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from smithers.cli.arguments import normalise_resume, read_json
-from smithers.cli.invocation import Invocation, json_option, pass_invocation
+from smithers.cli.invocation import Invocation, json_option, pass_invocation, strict_option
 from smithers.operations.errors import INPUT_NOT_JSON
 from smithers.operations.nurseries import nurseries
 
@@ -32,6 +32,7 @@ class UpCommand(click.Command):
 @click.option(
     "--accept-workflow-change", is_flag=True, help="Resume on the changed file from here on."
 )
+@strict_option
 @json_option
 @pass_invocation
 def up(
@@ -42,6 +43,7 @@ def up(
     document: str | None,
     detach: bool,
     park: bool,
+    strict: bool,
     as_json: bool,
     **options: Any,
 ) -> int:
@@ -62,4 +64,4 @@ def up(
         # They import what they need while this process does.
         from smithers.cli.up_work import follow
 
-        return follow(settings, asked, children, park=park, as_json=as_json)
+        return follow(settings, asked, children, park=park, strict=strict, as_json=as_json)

@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from smithers.cli.failure import PIPE_CLOSED
+from smithers.cli.failure import FAILED, PIPE_CLOSED
 from smithers.cli.invocation import print_json
 from smithers.cli.progress import Teller, telling
 from smithers.cli.showing import show_end
@@ -21,6 +21,7 @@ from smithers.operations.nurseries import Nurseries
 from smithers.operations.results import Admitted
 from smithers.operations.session import session
 from smithers.operations.up import EXIT_CODES, PARKED, Request, admit_run, follow_run
+from smithers.operations.verdict import Verdict
 from smithers.process.settings import Settings
 
 
@@ -37,9 +38,15 @@ def detach_run(settings: Settings, asked: dict[str, Any], *, park: bool, as_json
 
 
 def follow(
-    settings: Settings, asked: dict[str, Any], children: Nurseries, *, park: bool, as_json: bool
+    settings: Settings,
+    asked: dict[str, Any],
+    children: Nurseries,
+    *,
+    park: bool,
+    strict: bool,
+    as_json: bool,
 ) -> int:
-    """Follow the run to its end or park; give the exit code."""
+    """Follow the run to its end or park; give the exit code, with `strict` 1 for a degraded one."""
     request = Request(**asked)
     children.prepare()
     with interrupts() as stops:
@@ -70,6 +77,8 @@ def follow(
         print_json(seen.to_json())
     else:
         show_end(seen)
+    if strict and seen.verdict is Verdict.DEGRADED:
+        return FAILED
     return EXIT_CODES.get(seen.status, PARKED)
 
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from typing import Any, Final
 
 from smithers.operations.blocked import Blocked, blocked_by, revive_command
+from smithers.operations.errors import NODE_UNKNOWN, OperationError
 from smithers.operations.ids import known_run_id
 from smithers.operations.results import Reason, RunStatus, RunSummary, Why
 from smithers.operations.verdict import Facts, Serving, Verdict, judge
@@ -13,16 +14,26 @@ from smithers.sql import reads
 from smithers.sql.calls import Connection
 from smithers.sql.errors import UnknownRun
 from smithers.sql.rows import Json
+from smithers.workflow.states import RunStatus as RunState
 
 _TAIL_LINES: Final = 15
 
 
 def list_runs(
-    connection: Connection, *, ended: bool = False, limit: int | None = None
+    connection: Connection,
+    *,
+    ended: bool = False,
+    statuses: Collection[RunState] | None = None,
+    limit: int | None = None,
 ) -> list[RunSummary]:
-    """List runs, newest first: those that haven't ended, or all."""
+    """List runs, newest first: those that haven't ended, all, or those in some states."""
     with reads.snapshot(connection):
-        rows = reads.read_runs(connection, ended=ended, limit=limit)
+        rows = reads.read_runs(
+            connection,
+            ended=ended or statuses is not None,
+            statuses=None if statuses is None else [str(each) for each in statuses],
+            limit=limit,
+        )
         serving = Serving.of(reads.read_processes(connection))
     return [_summary(row, serving) for row in rows]
 
@@ -61,6 +72,20 @@ def unknown_run(run_id: str) -> UnknownRun:
     """Give the error that says that there is no such run."""
     return UnknownRun(
         "RUN_UNKNOWN", f"there is no run {run_id!r}", hint="smithers ps --all lists the runs"
+    )
+
+
+def unknown_node(
+    run_id: str, node_id: str, iteration: int | None, nodes: Collection[Json]
+) -> OperationError:
+    """Give the error that says that a run with these nodes has no such one, or not in that pass."""
+    names = sorted({str(node["node_id"]) for node in nodes})
+    known = node_id in names and iteration is not None
+    return OperationError(
+        NODE_UNKNOWN,
+        f"run {run_id} has no node {node_id!r}{f' ({iteration})' if known else ''}",
+        details={"nodes": names[:10]},
+        hint=f"it has {', '.join(names[:10])}" if names else f"smithers status {run_id}",
     )
 
 

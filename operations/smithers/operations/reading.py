@@ -6,9 +6,9 @@ import time
 from collections.abc import Iterator
 from typing import Final
 
-from smithers.operations.errors import NODE_UNKNOWN, OUTPUT_MISSING, OperationError
+from smithers.operations.errors import OUTPUT_MISSING, OperationError
 from smithers.operations.ids import known_run_id
-from smithers.operations.looking import unknown_run
+from smithers.operations.looking import unknown_node, unknown_run
 from smithers.operations.results import EventLine, NodeOutput
 from smithers.sql import reads
 from smithers.sql.calls import Connection
@@ -71,14 +71,7 @@ def _no_output(
     same = [node for node in nodes if node["node_id"] == node_id]
     passes = [node for node in same if iteration in (None, node["iteration"])]
     if not passes:
-        where = f"{node_id!r}" if not same or iteration is None else f"{node_id!r} ({iteration})"
-        close = sorted({str(node["node_id"]) for node in nodes})[:10]
-        return OperationError(
-            NODE_UNKNOWN,
-            f"run {run_id} has no node {where}",
-            details={"nodes": close},
-            hint=f"it has {', '.join(close)}" if close else f"smithers status {run_id}",
-        )
+        return unknown_node(run_id, node_id, iteration, nodes)
     last = passes[-1]
     return OperationError(
         OUTPUT_MISSING,

@@ -60,10 +60,39 @@ def read_runs(
     *,
     run_id: str | None = None,
     ended: bool = True,
+    statuses: Sequence[str] | None = None,
     limit: int | None = None,
 ) -> list[Json]:
     """Runs with the facts of their verdict, newest first: {run, facts}."""
-    return _rows(connection, "runs", run_id=run_id, ended=ended, limit=limit)
+    states = None if statuses is None else list(statuses)
+    return _rows(connection, "runs", run_id=run_id, ended=ended, statuses=states, limit=limit)
+
+
+def read_run_ids(connection: Connection, prefix: str) -> list[str]:
+    """The run of this id first, if there is one, then up to five whose ids begin with it."""
+    escaped = prefix.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")
+    return _rows(connection, "run_ids", run_id=prefix, pattern=f"{escaped}%")
+
+
+def read_attempts(
+    connection: Connection,
+    run_id: str,
+    *,
+    node_id: str | None = None,
+    iteration: int | None = None,
+) -> list[Json]:
+    """Attempts in the order of their claims, each with the process that had it."""
+    return _rows(connection, "attempts", run_id=run_id, node_id=node_id, iteration=iteration)
+
+
+def read_node(
+    connection: Connection, run_id: str, node_id: str, *, iteration: int | None = None
+) -> Json | None:
+    """One node: {node, passes, upstream, descriptor}, None when there is none."""
+    found: Json | None = _value(
+        connection, "node", run_id=run_id, node_id=node_id, iteration=iteration
+    )
+    return found
 
 
 def read_details(connection: Connection, run_id: str) -> Json:

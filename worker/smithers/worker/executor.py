@@ -11,8 +11,8 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Final
-from urllib.parse import quote
 
+from smithers.process.attempt_files import log_path, spill_path
 from smithers.process.channel import (
     ChannelClosedError,
     FrameTooLargeError,
@@ -23,7 +23,7 @@ from smithers.process.child import Child, ChildSpec
 from smithers.process.environment import Mark, child_environment
 from smithers.process.nursery import PYTHON
 from smithers.process.settings import Settings
-from smithers.sql.rows import ClaimedTask, Json
+from smithers.sql.rows import Json
 from smithers.worker import memory
 from smithers.worker.attempt import Attempt, Verdict
 from smithers.worker.deadlines import Deadlines
@@ -234,19 +234,3 @@ def death_in_words(code: int | None) -> tuple[str, Json]:
     except ValueError:
         name = f"signal {-code}"
     return f"it was ended by {name}", {"signal": name}
-
-
-def log_path(home: Path, task: ClaimedTask) -> Path:
-    """Where what an attempt prints is kept."""
-    return home / "logs" / quote(task.run_id, safe="") / f"{_stem(task)}.log"
-
-
-def spill_path(home: Path, task: ClaimedTask) -> Path:
-    """Where an output that is too large to store is left."""
-    return home / "outputs" / quote(task.run_id, safe="") / f"{_stem(task)}.json"
-
-
-def _stem(task: ClaimedTask) -> str:
-    # A file name takes 255 bytes, an id up to 1,024 of which each may be quoted as three.
-    node = quote(task.node_id, safe=" =,@:", errors="surrogatepass")[:180]
-    return f"{node}.{task.iteration}.{task.attempt}"

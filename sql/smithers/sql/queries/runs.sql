@@ -1,5 +1,5 @@
--- Runs, newest first: the run that is named, or those that have not ended, or all. Each is one document {run, facts}:
--- the columns of runs and run_state, and the counts from which the verdict follows.
+-- Runs, newest first: the run that is named, or those in some states, or those that have not ended, or all. Each is one
+-- document {run, facts}: the columns of runs and run_state, and the counts from which the verdict follows.
 select jsonb_build_object(
     'run', jsonb_build_object(
                'run_id', r.run_id, 'workflow', r.workflow, 'path', r.path, 'source_hash', r.source_hash,
@@ -52,6 +52,7 @@ select jsonb_build_object(
            select y.due_at from smithers.human_requests y
             where y.run_id = r.run_id and y.decided_seq is null and y.expired_seq is null and not y.superseded) x) d
  where (%(run_id)s::text is null or r.run_id = %(run_id)s::text)
+   and (%(statuses)s::text[] is null or s.status = any (%(statuses)s::text[]))
    and (%(ended)s::boolean or s.status not in ('finished', 'failed', 'cancelled', 'continued'))
  order by r.created_at desc, r.run_id desc
  limit %(limit)s::bigint
