@@ -55,6 +55,7 @@ COMMANDS: Final[Mapping[str, tuple[str, str]]] = {
         "smithers.cli.supervise:supervise",
         "Run a supervisor: give back what dead processes held.",
     ),
+    "down": ("smithers.cli.down:down", "Stop everything of this project on this host."),
     "engine": ("smithers.cli.engine:engine", ""),
     "migrate": ("smithers.cli.migrate:migrate", "Bring the database to this release."),
     "config": ("smithers.cli.config:config", "Show the settings and where each came from."),
