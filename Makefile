@@ -6,7 +6,7 @@ READY  := .venv/.ready
 REPO   ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test quick check format schema bench chaos clean
+.PHONY: help demo test quick check format schema docs bench chaos clean
 
 $(READY): pyproject.toml
 	test -x $(BIN)/python || $(PYTHON) -m venv .venv
@@ -39,6 +39,9 @@ format: $(READY)  ## let ruff format the code and fix what it can
 
 schema: $(READY)  ## write docs/schema.sql from the migrations
 	PYTHONPATH=tests $(BIN)/python -m support.schema_dump docs/schema.sql
+
+docs: $(READY)  ## write docs/cli.md from the commands
+	PYTHONPATH=tests $(BIN)/python -m support.cli_reference docs/cli.md
 
 bench: $(READY)  ## measure, and compare with the recorded limits
 	$(BIN)/python -m bench
