@@ -182,7 +182,7 @@ def test_runs_are_listed_by_state_and_number(looked: tuple[Fleet, Connection]) -
         assert refused.stderr.startswith("error[USAGE]: ")
     assert "did you mean finished?" in whole.cli("ps", "--status", "finnished").stderr
     row = next(line for line in whole.cli("ps", "--all").stdout.splitlines() if "abc " in line)
-    assert row.split()[1:5] == ["talk", "finished", "degraded", "5/6"]
+    assert row.split()[1:5] == ["talk", "finished", "degraded", "6/7"]
 
 
 def test_a_listing_is_watched_at_a_terminal(looked: tuple[Fleet, Connection]) -> None:
