@@ -7,7 +7,7 @@ import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Generator
+from collections.abc import Generator
 from pathlib import Path
 
 import psycopg
@@ -27,78 +27,38 @@ from smithers.sql.embedded import (
     stop_server,
 )
 from smithers.sql.embedded.processes import process_state, serves
+from support.homes import (
+    FAST,
+    NewHome,
+    answer,
+    crash,
+    do,
+    homes_below,
+    pid_of,
+    replace_pid,
+    run_as_owner,
+    short_folder,
+    starter,
+)
 from support.users import NOBODY, as_user, needs_root, open_python, open_to_all
 from support.waiting import until
-
-FAST = Options(durable=False)
-ROOT = os.geteuid() == 0
 
 open_postgres = pytest.mark.skipif(
     not open_to_all(find_binaries().bindir / "postgres"),
     reason="the Postgres programs are below a closed folder",
 )
 
-NewHome = Callable[..., Path]
-
 
 @pytest.fixture
 def tmp_path() -> Generator[Path]:
-    """A folder whose path is short: a socket's name has room for 107 bytes."""
-    with tempfile.TemporaryDirectory(prefix="st-") as name:
-        folder = Path(name)
-        folder.chmod(0o755)
+    with short_folder() as folder:
         yield folder
 
 
 @pytest.fixture
 def new_home(tmp_path: Path) -> Generator[NewHome]:
-    """Makes home folders whose servers are stopped afterwards."""
-    homes: list[Path] = []
-
-    def make(*names: str, below: Path = tmp_path) -> Path:
-        project = below.joinpath(*(names or ("project",)))
-        project.mkdir(parents=True, exist_ok=True)
-        homes.append(project / ".smithers")
-        return homes[-1]
-
-    yield make
-    for home in homes:
-        stop_server(home)
-
-
-def answer(dsn: str, query: str = "select 42") -> object:
-    with psycopg.connect(dsn, autocommit=True) as connection:
-        row = connection.execute(query.encode()).fetchone()
-        assert row is not None
-        return row[0]
-
-
-def do(dsn: str, *statements: str) -> None:
-    with psycopg.connect(dsn, autocommit=True) as connection:
-        for statement in statements:
-            connection.execute(statement.encode())
-
-
-def pid_of(home: Path) -> int:
-    pid = server_status(home).pid
-    assert pid is not None
-    return pid
-
-
-def starter(home: Path) -> subprocess.Popen[str]:
-    """A process of its own that makes sure that the server runs, and prints its pid."""
-    code = (
-        "import sys; from pathlib import Path; from smithers.sql.embedded import *;"
-        "home = Path(sys.argv[1]); ensure_running(home, Options(durable=False));"
-        "print(server_status(home).pid)"
-    )
-    return subprocess.Popen(
-        [sys.executable, "-c", code, str(home)],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        start_new_session=True,
-    )
+    with homes_below(tmp_path) as make:
+        yield make
 
 
 def test_it_is_made_private_and_is_found_again(new_home: NewHome) -> None:
@@ -190,27 +150,6 @@ def test_a_crashed_server_is_restarted_by_connecting_a_stopped_one_is_not(
         connect(database, deadline_seconds=0.1)
     assert caught.value.hint == "smithers db start"
     assert not server_status(home).running
-
-
-def crash(home: Path) -> int:
-    """End the server so that its lock files stay; gives its pid."""
-    pid = pid_of(home)
-    os.kill(pid, signal.SIGKILL)
-    until(lambda: process_state(pid) != "running")
-    return pid
-
-
-def replace_pid(path: Path, pid: int) -> None:
-    lines = path.read_text().splitlines(keepends=True)
-    path.write_text("".join([f"{pid}\n", *lines[1:]]))
-
-
-def run_as_owner(home: Path, *line: str) -> subprocess.Popen[bytes]:
-    """A process of the server's user, which Postgres would take for the server."""
-    owner = (home / "pg").stat()
-    if not ROOT:
-        return subprocess.Popen(line)
-    return subprocess.Popen(line, user=owner.st_uid, group=owner.st_gid, extra_groups=[])
 
 
 @pytest.mark.parametrize("state", ["stranger", "zombie"])

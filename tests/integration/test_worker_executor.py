@@ -12,10 +12,10 @@ from typing import Any
 
 import pytest
 
+from smithers.process.attempt_files import log_path
 from smithers.process.kill import members
 from smithers.process.procfs import process
 from smithers.worker.attempt import Attempt, Verdict
-from smithers.process.attempt_files import log_path
 from smithers.worker.executor import Executor
 from smithers.worker.outcome import Cancelled, Dropped, Outcome, Released
 from support.attempts import Desk, attempt, descriptor, error, output

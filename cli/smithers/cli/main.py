@@ -63,7 +63,7 @@ COMMANDS: Final[Mapping[str, tuple[str, str]]] = {
         "smithers.cli.completions:completions",
         "Print the completion script of a shell.",
     ),
-    "db": ("smithers.cli.db:db", "Start, stop, inspect the embedded database; open psql."),
+    "db": ("smithers.cli.db:db", "Start, stop, dump, restore the database; open psql."),
 }
 
 

@@ -8,6 +8,7 @@ from contextlib import closing
 from typing import Final
 
 import psycopg
+from psycopg.conninfo import conninfo_to_dict
 
 from smithers.process.settings import Settings
 from smithers.sql import schema
@@ -17,7 +18,7 @@ from smithers.sql.database_errors import DatabaseUnavailable, SchemaError
 from smithers.sql.embedded import Options
 from smithers.sql.errors import is_connection_lost
 
-__all__ = ["locate_database", "open_connection", "open_database"]
+__all__ = ["locate_database", "open_connection", "open_database", "refuse_malformed_url"]
 
 _PAUSE: Final = 0.05
 
@@ -29,12 +30,31 @@ def locate_database(settings: Settings) -> Database:
     """
     if settings.database_url is None:
         _refuse_folder_of_another_user(settings)
+    else:
+        refuse_malformed_url(settings)
     return resolve_database(
         settings.database_url,
         settings.home,
         pooled=settings.database_pooled,
         options=_options(settings),
     )
+
+
+def refuse_malformed_url(settings: Settings) -> None:
+    """Raise `DatabaseUnavailable` for a given URL that libpq can't read.
+
+    What libpq says about it isn't shown: it quotes the URL, the password with it.
+    """
+    try:
+        conninfo_to_dict(settings.database_url or "")
+    except psycopg.ProgrammingError:
+        origin = settings.origins["database_url"]
+        raise DatabaseUnavailable(
+            f"{origin} is no address of a database that can be read",
+            details={"origin": str(origin)},
+            hint="write postgresql://user:password@host:5432/name, and in a name or a password "
+            "each of @ : / ? # % [ ] and space as %40 and so on",
+        ) from None
 
 
 def _options(settings: Settings) -> Options:
@@ -98,10 +118,22 @@ def _open_checked(database: Database, application_name: str, deadline_seconds: f
         connection = connect(
             database, application_name=application_name, deadline_seconds=deadline_seconds
         )
+    except psycopg.errors.InsufficientPrivilege as exc:
+        connection.close()
+        raise _no_rights(database, exc) from exc
     except BaseException:
         connection.close()
         raise
     return connection
+
+
+def _no_rights(database: Database, exc: psycopg.Error) -> DatabaseUnavailable:
+    said = exc.diag.message_primary or str(exc)
+    return DatabaseUnavailable(
+        f"{database.shown}: {said}",
+        details={"cause": said},
+        hint="connect as the role that ran smithers migrate",
+    )
 
 
 def _refuse_folder_of_another_user(settings: Settings) -> None:

@@ -173,12 +173,16 @@ def open_pool(
 
 @contextmanager
 def reached(database: Database) -> Generator[None]:
-    """Raise `DatabaseUnavailable` for a connection that is lost inside."""
+    """Raise `DatabaseUnavailable` for a connection that is lost inside, and for a server on which
+    this can't be done: it only reads, its disk is full, or our role has no right to.
+    """
     try:
         yield
     except (psycopg.OperationalError, psycopg.InterfaceError) as exc:
-        if exc.sqlstate is not None and not exc.sqlstate.startswith(("08", "57P")):
+        if exc.sqlstate is not None and not exc.sqlstate.startswith(("08", "57P", "53")):
             raise
+        raise _unavailable(database, exc) from exc
+    except (psycopg.errors.ReadOnlySqlTransaction, psycopg.errors.InsufficientPrivilege) as exc:
         raise _unavailable(database, exc) from exc
 
 

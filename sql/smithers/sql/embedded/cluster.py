@@ -6,6 +6,7 @@ import os
 import shutil
 from pathlib import Path
 
+from smithers.sql.database_errors import DatabaseUnavailable
 from smithers.sql.embedded import user as users
 from smithers.sql.embedded.locator import Binaries
 from smithers.sql.embedded.place import DATABASE, ROLE, Place
@@ -23,8 +24,30 @@ def create_cluster(
     It is made beside its place and renamed when complete, so that a kill at any point leaves
     nothing that looks like a database. Call it under the lock. Raises `DatabaseUnavailable`.
     """
+    _refuse_if_taken(place)
     fresh = place.home / "pg.new"
     shutil.rmtree(fresh, ignore_errors=True)
+    try:
+        _create(fresh, place, binaries, user, durable=durable)
+    except BaseException:
+        shutil.rmtree(fresh, ignore_errors=True)
+        raise
+
+
+def _refuse_if_taken(place: Place) -> None:
+    """Raise if something is in its place that isn't a data directory."""
+    if not place.data.exists() or (place.data.is_dir() and not any(place.data.iterdir())):
+        return
+    raise DatabaseUnavailable(
+        f"{place.data} is in the way: it is no data directory of Postgres",
+        details={"data": str(place.data)},
+        hint="move it away, or set SMITHERS_HOME to another folder",
+    )
+
+
+def _create(
+    fresh: Path, place: Place, binaries: Binaries, user: ServerUser, *, durable: bool
+) -> None:
     fresh.mkdir(mode=0o700)
     if user.drop:
         os.chown(fresh, user.uid, user.gid)
@@ -43,7 +66,7 @@ def _initdb(fresh: Path, binaries: Binaries, user: ServerUser, log: Path, *, dur
     if not durable:
         arguments.append("--no-sync")
     line = users.command(user, [program, "-D", fresh, *arguments], reach=(fresh, program))
-    users.run(line, program.name, log)
+    users.run(line, program, log)
 
 
 def _create_database(fresh: Path, binaries: Binaries, user: ServerUser, log: Path) -> None:
@@ -52,7 +75,7 @@ def _create_database(fresh: Path, binaries: Binaries, user: ServerUser, log: Pat
     line = users.command(
         user, [program, "--single", "-D", fresh, "postgres"], reach=(fresh, program)
     )
-    users.run(line, program.name, log, stdin=f'create database "{DATABASE}"\n'.encode())
+    users.run(line, program, log, stdin=f'create database "{DATABASE}"\n'.encode())
 
 
 # The socket's folder keeps other users out already; this says it again where it is checked.

@@ -3,6 +3,7 @@
 <home>/pg        the data directory, 0700, owned by the server's user; the socket is in it
 <home>/pg.lock   held while somebody makes, starts or stops the server
 <home>/pg.log    what the server says
+<home>/pg.idle   after how long without a client it stops; see `idle`
 """
 
 from __future__ import annotations
@@ -69,11 +70,21 @@ class Place:
 
     @property
     def major(self) -> int | None:
-        """The version that made the data directory, or None when there is none yet."""
+        """The version that made the data directory, or None when there is none yet.
+
+        Raises `DatabaseUnavailable` for a folder that says something else.
+        """
         try:
-            return int((self.data / "PG_VERSION").read_text("ascii"))
-        except FileNotFoundError:
+            text = (self.data / "PG_VERSION").read_text("ascii", "replace").strip()
+        except (FileNotFoundError, NotADirectoryError):
             return None
+        if not text.isdecimal():
+            raise DatabaseUnavailable(
+                f"{self.data} is no data directory that can be used: PG_VERSION says {text[:20]!r}",
+                details={"data": str(self.data)},
+                hint="restore the folder from a copy, or move it away to begin with a new one",
+            )
+        return int(text)
 
     def dsn(self, database: str = DATABASE) -> str:
         """The URL of a database on this server."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import subprocess
+import time
 from pathlib import Path
 from typing import Literal
 
@@ -55,3 +56,13 @@ def anybody_serves(data: Path) -> bool:
     return any(
         serves(int(entry.name), data) for entry in PROC.glob("[0-9]*") if entry.name.isdecimal()
     )
+
+
+def wait_until_gone(pid: int, seconds: float) -> bool:
+    """Wait until no process with that pid runs; False when it still does after `seconds`."""
+    deadline = time.monotonic() + seconds
+    while process_state(pid) == "running":
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(0.02)
+    return True

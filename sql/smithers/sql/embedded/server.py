@@ -2,48 +2,41 @@
 
 from __future__ import annotations
 
-import fcntl
 import os
 import signal
 import subprocess
 import time
-from collections.abc import Generator, Mapping
+from collections.abc import Generator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 from smithers.sql.database_errors import DatabaseUnavailable
 from smithers.sql.embedded import user as users
 from smithers.sql.embedded.cluster import create_cluster
+from smithers.sql.embedded.complaint import complaint
+from smithers.sql.embedded.idle import Idle, is_as_wanted, is_watched, read_idle, watch, write_idle
 from smithers.sql.embedded.locator import Binaries, find_binaries
+from smithers.sql.embedded.lock import locked
 from smithers.sql.embedded.place import Place
 from smithers.sql.embedded.probe import Answer, ask
-from smithers.sql.embedded.processes import process_state, serves
+from smithers.sql.embedded.processes import process_state, serves, wait_until_gone
+from smithers.sql.embedded.spawn import Options, spawn
 from smithers.sql.embedded.stale import read_pid, release_stale_locks
 from smithers.sql.embedded.user import ServerUser, server_user
 
-LOCK_SECONDS = 120.0
 START_SECONDS = 10.0
 RECOVERY_SECONDS = 300.0
 STOP_SECONDS = 30.0
 PAUSE = 0.02
-LARGEST_LOG = 16 * 1024 * 1024
-
-
-@dataclass(frozen=True, slots=True)
-class Options:
-    """How a server is run. `durable=False` is for tests: a crash of the machine loses data."""
-
-    bindir: Path | None = None
-    max_connections: int = 100
-    durable: bool = True
-    die_with_parent: bool = False
-    settings: Mapping[str, str] = field(default_factory=dict[str, str])
 
 
 @dataclass(frozen=True, slots=True)
 class ServerStatus:
-    """How an embedded server is. `url` is there also while it doesn't run."""
+    """How an embedded server is. `url` is there also while it doesn't run.
+
+    `stop_when_idle` is in seconds, 0 for never; `asleep` says that it was stopped for that.
+    """
 
     running: bool
     pid: int | None
@@ -52,6 +45,9 @@ class ServerStatus:
     log: Path
     major: int | None
     url: str
+    stop_when_idle: float
+    watched: bool
+    asleep: bool
 
 
 def ensure_running(
@@ -60,30 +56,40 @@ def ensure_running(
     """Return the URL of the database in `home`, whose server answers when this returns.
 
     Any number of processes may call it at once. With `restart_only` a server is started only
-    if it died: one that was stopped on purpose, or never made, stays so.
+    if it died or fell asleep: one that was stopped on purpose, or never made, stays so.
     Raises `DatabaseUnavailable`.
     """
     options = options or Options()
     place = Place(home.absolute())
     place.refuse_if_of_another_user()
-    if ask(place) is Answer.READY:
+    if ask(place) is Answer.READY and is_as_wanted(place, options.stop_when_idle):
         return place.dsn()
-    if restart_only and not place.pid_file.exists():
+    if restart_only and not place.pid_file.exists() and not read_idle(place).asleep:
         raise DatabaseUnavailable(
             f"the embedded database in {place.data} is stopped", hint="smithers db start"
         )
     place.prepare_home()
+    with _in_words(place), locked(place):
+        if ask(place) is not Answer.READY:
+            _make_and_start(place, options)
+        remembered = read_idle(place).seconds
+        wanted = options.stop_when_idle
+        write_idle(place, Idle(remembered if wanted is None else wanted))
+        watch(place)
+    return place.dsn()
+
+
+@contextmanager
+def _in_words(place: Place) -> Generator[None]:
+    """Raise `DatabaseUnavailable` for what the system refuses inside."""
     try:
-        with _locked(place):
-            if ask(place) is not Answer.READY:
-                _make_and_start(place, options)
+        yield
     except (OSError, subprocess.SubprocessError) as exc:
         raise DatabaseUnavailable(
             f"the embedded Postgres in {place.data} can't be run: {exc}",
             details={"cause": str(exc), "log": str(place.log)},
             hint="see that the folder can be written and the disk isn't full",
         ) from exc
-    return place.dsn()
 
 
 def _make_and_start(place: Place, options: Options) -> None:
@@ -102,77 +108,18 @@ def _start(place: Place, binaries: Binaries, user: ServerUser, options: Options)
         pid = read_pid(place)
         if pid is None or not serves(pid, place.data):
             release_stale_locks(place)
-            pid = _spawn(place, binaries, user, options)
+            pid = spawn(place, binaries, user, options)
         if _wait_until_ready(place, pid):
             return
         said = users.last_words(place.log)
         passing = any(words in said for words in ("lock file", "shared memory", "already in use"))
         if not passing or time.monotonic() > deadline:
             raise DatabaseUnavailable(
-                f"the embedded Postgres in {place.data} doesn't start",
+                f"the embedded Postgres in {place.data} doesn't start: {complaint(said.encode())}",
                 details={"log": str(place.log), "cause": said, "bindir": str(binaries.bindir)},
                 hint=f"see the end of {place.log}",
             )
         time.sleep(10 * PAUSE)
-
-
-def _spawn(place: Place, binaries: Binaries, user: ServerUser, options: Options) -> int:
-    """Start the server and return its pid; it may end at once."""
-    program = binaries.program("postgres")
-    line = users.command(
-        user,
-        [program, "-D", place.data, *_settings(place, options)],
-        "--die-with-parent" if options.die_with_parent else "--detach",
-        reach=(place.data, program, place.socket_dir),
-    )
-    if place.log.exists() and place.log.stat().st_size > LARGEST_LOG:
-        place.log.replace(place.log.with_suffix(".log.1"))
-    with place.log.open("ab") as log:
-        place.log.chmod(0o600)
-        if options.die_with_parent:
-            return _spawn_child(line, log.fileno())
-        done = subprocess.run(
-            line,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=log,
-            env=users.environment(),
-            check=True,
-        )
-    return int(done.stdout)
-
-
-def _spawn_child(line: list[str], log: int) -> int:
-    """Start a child by its pid alone; when it ends it may stay a zombie as long as we live."""
-    return os.posix_spawn(
-        line[0],
-        line,
-        users.environment(),
-        file_actions=[
-            (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0),
-            (os.POSIX_SPAWN_DUP2, log, 1),
-            (os.POSIX_SPAWN_DUP2, log, 2),
-        ],
-        setpgroup=0,
-    )
-
-
-def _settings(place: Place, options: Options) -> list[str]:
-    quoted = str(place.socket_dir).replace('"', '""')
-    chosen = {
-        "listen_addresses": "",
-        "unix_socket_directories": f'"{quoted}"',
-        "unix_socket_permissions": "0700",
-        "max_connections": str(options.max_connections),
-        "shared_buffers": "64MB",
-        "timezone": "UTC",
-        "log_timezone": "UTC",
-        "log_checkpoints": "off",
-        "cluster_name": "smithers",
-        **({} if options.durable else {"fsync": "off", "full_page_writes": "off"}),
-        **options.settings,
-    }
-    return [part for name, value in chosen.items() for part in ("-c", f"{name}={value}")]
 
 
 def _wait_until_ready(place: Place, pid: int) -> bool:
@@ -197,32 +144,25 @@ def _wait_until_ready(place: Place, pid: int) -> bool:
 def stop_server(home: Path) -> bool:
     """Stop the server of `home` and wait until it is gone; False when none ran.
 
-    Open transactions are rolled back. Raises `DatabaseUnavailable` if it won't end.
+    Open transactions are rolled back. It stays stopped until it is started on purpose; whether
+    it stops when idle is forgotten. Raises `DatabaseUnavailable` if it won't end.
     """
     place = Place(home.absolute())
     if not place.data.exists():
         return False
     place.refuse_if_of_another_user()
-    with _locked(place):
+    with _in_words(place), locked(place):
+        write_idle(place, Idle())
         pid = read_pid(place)
         if pid is None or not serves(pid, place.data):
             return False
         for how in (signal.SIGINT, signal.SIGQUIT):
             with suppress(ProcessLookupError):
                 os.kill(pid, how)
-            if _wait_until_gone(pid, STOP_SECONDS):
+            if wait_until_gone(pid, STOP_SECONDS):
                 place.drop_socket_dir()
                 return True
     raise DatabaseUnavailable(f"the embedded Postgres (pid {pid}) doesn't stop")
-
-
-def _wait_until_gone(pid: int, seconds: float) -> bool:
-    deadline = time.monotonic() + seconds
-    while process_state(pid) == "running":
-        if time.monotonic() > deadline:
-            return False
-        time.sleep(PAUSE)
-    return True
 
 
 def server_status(home: Path) -> ServerStatus:
@@ -231,6 +171,7 @@ def server_status(home: Path) -> ServerStatus:
     place.refuse_if_of_another_user()
     pid = read_pid(place)
     running = pid is not None and serves(pid, place.data) and ask(place) is Answer.READY
+    idle = read_idle(place)
     return ServerStatus(
         running=running,
         pid=pid if running else None,
@@ -239,22 +180,7 @@ def server_status(home: Path) -> ServerStatus:
         log=place.log,
         major=place.major,
         url=place.dsn(),
+        stop_when_idle=idle.seconds,
+        watched=is_watched(place),
+        asleep=idle.asleep and not running,
     )
-
-
-@contextmanager
-def _locked(place: Place) -> Generator[None]:
-    """Hold the lock of this place; a process that dies gives it up."""
-    deadline = time.monotonic() + LOCK_SECONDS
-    with place.lock.open("ab") as file:
-        while True:
-            try:
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                break
-            except BlockingIOError:
-                if time.monotonic() > deadline:
-                    raise DatabaseUnavailable(
-                        f"{place.lock} is held by another process for {LOCK_SECONDS:g} s"
-                    ) from None
-                time.sleep(PAUSE)
-        yield

@@ -7,11 +7,13 @@ import pwd
 import subprocess
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 from smithers.sql.database_errors import DatabaseUnavailable
 from smithers.sql.embedded import launch
+from smithers.sql.embedded.complaint import complaint
 from smithers.sql.embedded.place import Place
 
 RUN_SECONDS = 120
@@ -80,31 +82,41 @@ def _open_to_all(path: Path) -> bool:
     return all(parent.stat().st_mode & 0o001 for parent in path.absolute().resolve().parents)
 
 
-def environment() -> dict[str, str]:
-    """What the server's programs get to know: nothing that could be a secret."""
+def environment(bindir: Path) -> dict[str, str]:
+    """What the programs of that folder get to know: nothing that could be a secret."""
     kept = {name: os.environ[name] for name in ("PATH", "LD_LIBRARY_PATH") if name in os.environ}
-    return {**kept, "LC_ALL": "C", "LANG": "C"}
+    icu = bindir.parent / "share" / "icu"  # a wheel for musl brings it along as files
+    data = {"ICU_DATA": str(icu)} if icu.is_dir() else {}
+    return {**kept, **data, "LC_ALL": "C", "LANG": "C"}
 
 
-def run(line: Sequence[str], name: str, log: Path, *, stdin: bytes = b"") -> None:
+def run(line: Sequence[str], program: Path, log: Path, *, stdin: bytes = b"") -> None:
     """Run a command line to its end; what it says goes to `log`. Raises `DatabaseUnavailable`."""
     try:
-        with log.open("ab") as out:
-            subprocess.run(
-                line,
-                input=stdin,
-                stdout=out,
-                stderr=out,
-                env=environment(),
-                timeout=RUN_SECONDS,
-                check=True,
-            )
-    except (OSError, subprocess.SubprocessError) as exc:
+        done = subprocess.run(
+            line,
+            input=stdin,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            env=environment(program.parent),
+            timeout=RUN_SECONDS,
+            check=False,
+        )
+    except subprocess.TimeoutExpired as exc:
         raise DatabaseUnavailable(
-            f"{name} failed: {exc}",
-            details={"log": str(log), "cause": last_words(log)},
-            hint=f"see the end of {log}",
+            f"{program.name} took longer than {RUN_SECONDS} s",
+            details={"log": str(log)},
+            hint="see whether the disk or the machine is overloaded, then try again",
         ) from exc
+    with suppress(OSError), log.open("ab") as out:  # on a full disk that is lost, the error isn't
+        out.write(done.stdout)
+    if done.returncode != 0:
+        cause = complaint(done.stdout)
+        raise DatabaseUnavailable(
+            f"{program.name} failed: {cause}",
+            details={"log": str(log), "cause": cause},
+            hint=f"see the end of {log}",
+        )
 
 
 def last_words(log: Path) -> str:
