@@ -13,7 +13,7 @@ from pydantic import BaseModel, Field, field_serializer
 
 from smithers.sql.rows import ClaimedTask
 from smithers.testing import AttemptError
-from smithers.testing.outcome import FINAL_CODES, output_fields, retry_delay
+from smithers.testing.outcome import output_fields, retry_delay
 from smithers.testing.stored import stored_output
 from smithers.worker import outcome, result
 from smithers.workflow import RetryPolicy
@@ -66,7 +66,7 @@ def test_outputs_are_judged_alike(number: int, tmp_path: Path) -> None:
     model = Odd if isinstance(value, Odd) else Out
     try:
         theirs: object = json.loads(result.encode_output(value, model, tmp_path / "spill"))
-    except outcome.AttemptError as error:
+    except AttemptError as error:
         theirs = error.code
     try:
         ours: object = output_fields(value, model)
@@ -93,10 +93,6 @@ def test_retries_are_due_alike(failures: int, code: str) -> None:
         descriptor = {"retries": 3, "retry": policy.to_json()}
         theirs = outcome.retry_delay(claimed(descriptor, failures), code)
         assert retry_delay(descriptor, failures + 1, code) == theirs
-
-
-def test_the_same_codes_are_final() -> None:
-    assert FINAL_CODES == outcome.FINAL_CODES
 
 
 def test_a_moment_loses_its_zone_and_one_that_is_none_is_refused() -> None:

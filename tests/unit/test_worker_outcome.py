@@ -8,17 +8,18 @@ import math
 import pytest
 
 from smithers.worker.outcome import (
-    AttemptError,
     Cancelled,
     Failed,
     Finished,
     Released,
     complete_item,
     end_item,
+    error_json,
     outcome_of,
     release_delay,
     retry_delay,
 )
+from smithers.workflow.attempts import AttemptError
 from support.attempts import descriptor, task
 
 RETRY = {"initial": 2.0, "maximum": 10.0, "multiplier": 2.0, "jitter": "none"}
@@ -73,11 +74,11 @@ def test_an_item_carries_the_token_and_the_output_as_it_came() -> None:
 
 def test_an_error_names_its_node_and_fits() -> None:
     failing = task(descriptor("say"), node_id="culprit", iteration=2)
-    short = AttemptError("TASK_RAISED", "no", {"line": 3}).to_json(failing, "x" * 100_000)
+    short = error_json(AttemptError("TASK_RAISED", "no", {"line": 3}), failing, "x" * 100_000)
     assert short["details"]["node_id"] == "culprit"
     assert short["details"]["line"] == 3
     assert len(short["details"]["output_tail"]) == 8_000
     for details in ({"huge": "x" * 1_000_000}, {"odd": math.nan}):
-        bounded = AttemptError("TASK_RAISED", "y" * 50_000, details).to_json(failing)
+        bounded = error_json(AttemptError("TASK_RAISED", "y" * 50_000, details), failing)
         assert bounded["details"] == {"node_id": "culprit", "iteration": 2, "truncated": True}
         assert len(bounded["message"]) == 8_000

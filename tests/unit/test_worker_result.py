@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from pydantic import BaseModel, Field
 
 from smithers.sql import codec
-from smithers.worker.outcome import AttemptError
-from smithers.worker.result import encode_output, validated
+from smithers.worker.result import encode_output
+from smithers.workflow.attempts import AttemptError, validated
 
 
 class Model(BaseModel):

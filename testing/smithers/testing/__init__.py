@@ -5,7 +5,8 @@ assert run.status == "finished"
 """
 
 from smithers.testing.bodies import Call
-from smithers.testing.errors import AttemptError, HarnessError
+from smithers.testing.errors import HarnessError
 from smithers.testing.run import TestRun, run_workflow, start_workflow
+from smithers.workflow.attempts import AttemptError
 
 __all__ = ["AttemptError", "Call", "HarnessError", "TestRun", "run_workflow", "start_workflow"]

@@ -12,16 +12,11 @@ from typing import Any, TypeVar, cast
 from pydantic import BaseModel
 
 from smithers.testing.awaiting import awaited
-from smithers.testing.errors import (
-    AGENT_FAILED,
-    SCRIPT_MISSING,
-    TASK_RAISED,
-    AttemptError,
-    HarnessError,
-)
-from smithers.testing.outcome import output_fields, raised, validated
+from smithers.testing.errors import AGENT_FAILED, SCRIPT_MISSING, HarnessError
+from smithers.testing.outcome import output_fields, raised
 from smithers.testing.scripts import Scripts, answer_fields, play
 from smithers.testing.stored import Json
+from smithers.workflow.attempts import TASK_RAISED, AttemptError, validated
 from smithers.workflow.context import event_fields
 from smithers.workflow.errors import SmithersError
 from smithers.workflow.keys import NodeKey

@@ -29,33 +29,11 @@ HUMAN_REQUEST_UNKNOWN: Final = "HUMAN_REQUEST_UNKNOWN"
 HUMAN_REQUEST_AMBIGUOUS: Final = "HUMAN_REQUEST_AMBIGUOUS"
 RUN_ALREADY_ENDED: Final = "RUN_ALREADY_ENDED"
 
-TASK_RAISED: Final = "TASK_RAISED"
 AGENT_FAILED: Final = "AGENT_FAILED"
-OUT_OF_MEMORY: Final = "OUT_OF_MEMORY"
-OUTPUT_INVALID: Final = "OUTPUT_INVALID"
-OUTPUT_NOT_SERIALISABLE: Final = "OUTPUT_NOT_SERIALISABLE"
-OUTPUT_NOT_STORABLE: Final = "OUTPUT_NOT_STORABLE"
-OUTPUT_TOO_LARGE: Final = "OUTPUT_TOO_LARGE"
 
 
 class HarnessError(SmithersError):
     """A test asks for what can't be: a script is missing, nothing waits for the decision, …"""
-
-
-class AttemptError(Exception):
-    """An attempt fails with a stable code: `AttemptError("TASK_TIMEOUT")`.
-
-    `message` is one sentence, `details` is JSON-able. The code decides whether there is a
-    further try, as it does for a worker.
-    """
-
-    def __init__(
-        self, code: str, message: str = "", details: Mapping[str, object] | None = None
-    ) -> None:
-        super().__init__(message or code)
-        self.code = code
-        self.message = message or code
-        self.details = dict(details or {})
 
 
 def error_of(stored: Mapping[str, object] | None) -> SmithersError | None:

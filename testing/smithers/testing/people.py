@@ -13,12 +13,12 @@ from smithers.testing.errors import (
     HUMAN_REQUEST_UNKNOWN,
     RUN_ALREADY_ENDED,
     SCRIPT_INVALID,
-    AttemptError,
     HarnessError,
 )
 from smithers.testing.scripts import Scripts, play
 from smithers.testing.store import RunStore
 from smithers.testing.stored import stored_json
+from smithers.workflow.attempts import AttemptError
 from smithers.workflow.errors import ANSWER_INVALID
 from smithers.workflow.keys import NodeKey, author_id
 from smithers.workflow.models import Decision

@@ -11,7 +11,7 @@ from datetime import datetime
 from typing import Final
 
 from smithers.testing.bodies import Asked, Call, ask, run_attempt
-from smithers.testing.errors import RUN_UNENDING, AttemptError, HarnessError, error_of
+from smithers.testing.errors import RUN_UNENDING, HarnessError, error_of
 from smithers.testing.needs import needs_of
 from smithers.testing.outcome import retry_delay, stored_error
 from smithers.testing.people import People
@@ -20,6 +20,7 @@ from smithers.testing.scripts import Scripts
 from smithers.testing.show import tree_text
 from smithers.testing.store import RunStore
 from smithers.testing.stored import Json
+from smithers.workflow.attempts import AttemptError
 from smithers.workflow.keys import NodeKey
 from smithers.workflow.states import ENDED_RUNS
 

@@ -13,13 +13,9 @@ from typing import cast
 from pydantic import BaseModel
 
 from smithers.testing.awaiting import awaited
-from smithers.testing.errors import (
-    SCRIPT_EXHAUSTED,
-    SCRIPT_INVALID,
-    AttemptError,
-    HarnessError,
-)
+from smithers.testing.errors import SCRIPT_EXHAUSTED, SCRIPT_INVALID, HarnessError
 from smithers.testing.outcome import raised
+from smithers.workflow.attempts import AttemptError
 from smithers.workflow.keys import author_id
 from smithers.workflow.models import dump
 

@@ -14,12 +14,8 @@ from typing import Any, Final, TypeAlias, cast
 
 from pydantic import BaseModel
 
-from smithers.testing.errors import (
-    OUTPUT_NOT_STORABLE,
-    VALUE_NOT_STORABLE,
-    AttemptError,
-    HarnessError,
-)
+from smithers.testing.errors import VALUE_NOT_STORABLE, HarnessError
+from smithers.workflow.attempts import OUTPUT_NOT_STORABLE, AttemptError
 from smithers.workflow.models import dump
 
 Json: TypeAlias = dict[str, Any]

@@ -7,7 +7,8 @@ from typing import Final
 
 from smithers.process.output import Output
 from smithers.worker.attempt import Attempt
-from smithers.worker.outcome import HEARTBEAT_TIMEOUT, TASK_TIMEOUT, AttemptError
+from smithers.worker.outcome import HEARTBEAT_TIMEOUT, TASK_TIMEOUT
+from smithers.workflow.attempts import AttemptError
 
 AGENT_SILENCE_SECONDS: Final = 600.0
 """An agent that prints nothing for this long is ended, unless its task says otherwise."""

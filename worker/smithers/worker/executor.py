@@ -29,9 +29,6 @@ from smithers.worker.attempt import Attempt, Verdict
 from smithers.worker.deadlines import Deadlines
 from smithers.worker.outcome import (
     EXECUTOR_DIED,
-    LOG_OVERFLOW,
-    OUT_OF_MEMORY,
-    AttemptError,
     Cancelled,
     Dropped,
     Finished,
@@ -40,6 +37,7 @@ from smithers.worker.outcome import (
     outcome_of,
     parse_error,
 )
+from smithers.workflow.attempts import LOG_OVERFLOW, OUT_OF_MEMORY, AttemptError
 
 HOST: Final = "smithers.worker.host"
 CHILDREN: Final = (HOST,)

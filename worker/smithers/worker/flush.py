@@ -25,8 +25,6 @@ from smithers.sql.rows import Json
 from smithers.sql.worker import attempt_outcomes, complete_encoded, end_attempts, log_starts
 from smithers.worker.attempt import Attempt, Held, Verdict
 from smithers.worker.outcome import (
-    OUTPUT_NOT_STORABLE,
-    AttemptError,
     Cancelled,
     Dropped,
     Failed,
@@ -38,6 +36,7 @@ from smithers.worker.outcome import (
     outcome_of,
     token,
 )
+from smithers.workflow.attempts import OUTPUT_NOT_STORABLE, AttemptError
 from smithers.workflow.errors import SmithersError
 
 MAX_ITEMS: Final = 256

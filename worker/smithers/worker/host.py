@@ -21,9 +21,9 @@ from smithers.process.child import enter_child
 from smithers.process.procfs import memory_bytes
 from smithers.sql.rows import Json
 from smithers.worker.invoke import Code, guarded, prepare
-from smithers.worker.outcome import AttemptError
-from smithers.worker.result import encode_output, validated
+from smithers.worker.result import encode_output
 from smithers.worker.task import BEATS
+from smithers.workflow.attempts import AttemptError, validated
 from smithers.workflow.errors import SmithersError
 
 

@@ -15,13 +15,8 @@ from smithers.bundle.errors import BundleError
 from smithers.bundle.failure import describe, import_failure
 from smithers.bundle.load import activate, import_entry
 from smithers.sql.rows import Json
-from smithers.worker.outcome import (
-    ENVIRONMENT_MISSING,
-    OUT_OF_MEMORY,
-    TASK_NOT_IMPORTABLE,
-    TASK_RAISED,
-    AttemptError,
-)
+from smithers.worker.outcome import ENVIRONMENT_MISSING
+from smithers.workflow.attempts import OUT_OF_MEMORY, TASK_NOT_IMPORTABLE, TASK_RAISED, AttemptError
 from smithers.workflow.context import event_fields
 from smithers.workflow.models import load
 from smithers.workflow.states import NodeKind

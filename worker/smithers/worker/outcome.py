@@ -9,38 +9,16 @@ from typing import Final, TypeAlias
 
 from smithers.sql import codec
 from smithers.sql.rows import ClaimedTask, Json
-from smithers.workflow.retry import RetryPolicy, may_retry
+from smithers.workflow.attempts import AttemptError, next_try
 
-TASK_RAISED: Final = "TASK_RAISED"
-TASK_NOT_IMPORTABLE: Final = "TASK_NOT_IMPORTABLE"
 TASK_TIMEOUT: Final = "TASK_TIMEOUT"
 HEARTBEAT_TIMEOUT: Final = "HEARTBEAT_TIMEOUT"
-OUTPUT_INVALID: Final = "OUTPUT_INVALID"
-OUTPUT_NOT_SERIALISABLE: Final = "OUTPUT_NOT_SERIALISABLE"
-OUTPUT_NOT_STORABLE: Final = "OUTPUT_NOT_STORABLE"
-OUTPUT_TOO_LARGE: Final = "OUTPUT_TOO_LARGE"
 EXECUTOR_DIED: Final = "EXECUTOR_DIED"
-OUT_OF_MEMORY: Final = "OUT_OF_MEMORY"
-LOG_OVERFLOW: Final = "LOG_OVERFLOW"
 ENVIRONMENT_MISSING: Final = "ENVIRONMENT_MISSING"
 WORKER_UNABLE: Final = "WORKER_UNABLE"
 
 RELEASED_CODES: Final = frozenset({ENVIRONMENT_MISSING, WORKER_UNABLE})
 """The worker's fault, not the task's: another worker may do better, and no budget is used."""
-
-FINAL_CODES: Final = frozenset(
-    {
-        TASK_NOT_IMPORTABLE,
-        OUTPUT_NOT_SERIALISABLE,
-        OUTPUT_NOT_STORABLE,
-        OUTPUT_TOO_LARGE,
-        LOG_OVERFLOW,
-        "AGENT_UNSUPPORTED",
-        "BUNDLE_CORRUPT",
-        "BUNDLE_UNKNOWN",
-    }
-)
-"""What another try would only repeat, at the same cost."""
 
 _TAIL_CHARACTERS = 8_000
 _DETAILS_CHARACTERS = 200_000
@@ -83,23 +61,14 @@ class Dropped:
 Outcome: TypeAlias = Finished | Failed | Released | Cancelled | Dropped
 
 
-class AttemptError(Exception):
-    """Why an attempt failed: a code, one sentence, facts."""
-
-    def __init__(self, code: str, message: str, details: Json | None = None) -> None:
-        super().__init__(message)
-        self.code = code
-        self.message = message
-        self.details: Json = details or {}
-
-    def to_json(self, task: ClaimedTask, tail: str = "") -> Json:
-        """The error as the rows hold it: it names the node, and shows what was printed last."""
-        details: Json = {"node_id": task.node_id, "iteration": task.iteration, **self.details}
-        if tail:
-            details["output_tail"] = tail[-_TAIL_CHARACTERS:]
-        if not _fits(details):
-            details = {"node_id": task.node_id, "iteration": task.iteration, "truncated": True}
-        return {"code": self.code, "message": self.message[:_TAIL_CHARACTERS], "details": details}
+def error_json(error: AttemptError, task: ClaimedTask, tail: str = "") -> Json:
+    """An error as the rows hold it: it names the node, and shows what was printed last."""
+    details: Json = {"node_id": task.node_id, "iteration": task.iteration, **error.details}
+    if tail:
+        details["output_tail"] = tail[-_TAIL_CHARACTERS:]
+    if not _fits(details):
+        details = {"node_id": task.node_id, "iteration": task.iteration, "truncated": True}
+    return {"code": error.code, "message": error.message[:_TAIL_CHARACTERS], "details": details}
 
 
 def _fits(details: Json) -> bool:
@@ -111,7 +80,7 @@ def _fits(details: Json) -> bool:
 
 def outcome_of(error: AttemptError, task: ClaimedTask, tail: str = "") -> Failed | Released:
     """Failed, or released when the error is the worker's and not the task's."""
-    body = error.to_json(task, tail)
+    body = error_json(error, task, tail)
     if error.code in RELEASED_CODES:
         return Released(body, release_delay(task))
     return Failed(body)
@@ -161,9 +130,9 @@ def end_item(task: ClaimedTask, outcome: Failed | Released | Cancelled) -> Json:
 def retry_delay(task: ClaimedTask, code: str) -> float | None:
     """Seconds until the next try of a task that failed just now; None when there is none."""
     failures = task.failures + 1
-    if code in FINAL_CODES or not may_retry(failures, int(task.descriptor.get("retries", 0))):
+    policy = next_try(task.descriptor, failures, code)
+    if policy is None:
         return None
-    policy = RetryPolicy.from_json(task.descriptor.get("retry") or RetryPolicy().to_json())
     return policy.delay(failures, random.random()).total_seconds()  # noqa: S311  # jitter
 
 

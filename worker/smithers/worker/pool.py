@@ -20,7 +20,8 @@ from smithers.process.service import Service
 from smithers.sql.rows import ClaimedTask
 from smithers.worker.attempt import Attempt
 from smithers.worker.executor import Executor, start_executor
-from smithers.worker.outcome import WORKER_UNABLE, AttemptError
+from smithers.worker.outcome import WORKER_UNABLE
+from smithers.workflow.attempts import AttemptError
 
 
 class Folders:

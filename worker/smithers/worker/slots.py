@@ -8,16 +8,9 @@ import time
 from collections.abc import Callable, Iterable
 
 from smithers.worker.attempt import Attempt, Verdict
-from smithers.worker.outcome import (
-    WORKER_UNABLE,
-    AttemptError,
-    Cancelled,
-    Dropped,
-    Outcome,
-    Released,
-    outcome_of,
-)
+from smithers.worker.outcome import WORKER_UNABLE, Cancelled, Dropped, Outcome, Released, outcome_of
 from smithers.worker.pool import Pool
+from smithers.workflow.attempts import AttemptError
 
 Done = Callable[[Attempt, Outcome], None]
 
