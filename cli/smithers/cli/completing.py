@@ -22,21 +22,13 @@ def complete_runs(
 def _runs(ctx: click.Context, incomplete: str) -> list[CompletionItem]:
     from smithers.cli.invocation import Invocation
     from smithers.operations.looking import list_runs
-    from smithers.sql import codec
-    from smithers.sql.connect import Database, connect
-    from smithers.sql.embedded import server_status
+    from smithers.operations.session import session_if_running
 
     settings = (ctx.find_object(Invocation) or Invocation()).settings()
-    url = settings.database_url
-    if url is None:
-        server = server_status(settings.home)
-        if not server.running:
+    with session_if_running(settings, purpose="completion", seconds=_SECONDS) as opened:
+        if opened is None:
             return []
-        url = server.url
-    database = Database(url, pooled=settings.database_pooled)
-    with connect(database, application_name="smithers completion", deadline_seconds=_SECONDS) as c:
-        codec.install(c)
-        runs = list_runs(c, ended=True, limit=_OFFERED)
+        runs = list_runs(opened.connection, ended=True, limit=_OFFERED)
     return [
         CompletionItem(each.run_id, help=f"{each.run['workflow']}: {each.run['status']}")
         for each in runs

@@ -21,13 +21,13 @@ import psycopg
 
 from smithers.operations.errors import OperationError
 from smithers.operations.results import Result
+from smithers.operations.session import session_if_running
 from smithers.process.identity import host_name
 from smithers.process.kill import Tree, kill_tree
 from smithers.process.procfs import Proc, environment, processes, variable
 from smithers.process.settings import Settings
-from smithers.sql import codec, reads
-from smithers.sql.connect import Database, connect
-from smithers.sql.embedded import Place, server_status, stop_server
+from smithers.sql import reads
+from smithers.sql.embedded import Place, stop_server
 from smithers.sql.rows import Json
 from smithers.workflow.errors import SmithersError
 
@@ -131,17 +131,9 @@ def _is_ours(name: str) -> bool:
 
 def _known(settings: Settings) -> list[Json]:
     """The living processes that the database knows; none when it doesn't answer."""
-    url = settings.database_url
     try:
-        if url is None:
-            server = server_status(settings.home)
-            if not server.running:
-                return []
-            url = server.url
-        database = Database(url, pooled=settings.database_pooled)
-        with connect(database, application_name="smithers down", deadline_seconds=3) as connection:
-            codec.install(connection)
-            return reads.read_processes(connection)
+        with session_if_running(settings, purpose="down", seconds=3) as opened:
+            return [] if opened is None else reads.read_processes(opened.connection)
     except (SmithersError, psycopg.Error):
         return []
 
