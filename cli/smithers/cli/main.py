@@ -20,6 +20,7 @@ COMMANDS: Final[Mapping[str, tuple[str, str]]] = {
         "smithers.cli.demo:demo",
         "See it work: a real run on your repository, killed three times.",
     ),
+    "init": ("smithers.cli.init:init", "Make a project: a workflow, its test, editor settings."),
     "up": ("smithers.cli.up:up", "Start or resume a run of a workflow, and follow it."),
     "ps": ("smithers.cli.ps:ps", "List runs."),
     "status": ("smithers.cli.look:status", "Show one run: its nodes, what it waits for."),
@@ -43,6 +44,10 @@ COMMANDS: Final[Mapping[str, tuple[str, str]]] = {
         "Go on with a run that is paused or has ended.",
     ),
     "verify": ("smithers.cli.verify:verify", "Check that the rows are as they must be."),
+    "doctor": (
+        "smithers.cli.doctor:doctor",
+        "Check database, schema, clock, disk, git, agents; say what to mend.",
+    ),
     "scheduler": (
         "smithers.cli.scheduler:scheduler",
         "Run a scheduler: render runs, decide what may run next.",
