@@ -16,7 +16,7 @@ from smithers.process.procfs import processes
 from smithers.sql.calls import Connection
 from support.families import children_of
 from support.fleet import Fleet, fleet, processes_marked
-from support.runs import WORKFLOWS, connect, status
+from support.runs import WORKFLOWS, attempts, connect, status
 from support.waiting import until
 
 MIXED = str(WORKFLOWS / "mixed.py")
@@ -119,3 +119,26 @@ def command(pid: int) -> bytes:
 
 def gone(pids: list[int]) -> bool:
     return not {proc.pid for proc in processes().values() if not proc.dead} & set(pids)
+
+
+@pytest.mark.slow
+def test_what_runs_when_up_is_killed_may_finish(database: str, tmp_path: Path) -> None:
+    """Its fleet is asked to end and drains: no attempt fails, and no try is used up."""
+    shape = json.dumps({"log": str(tmp_path / "log"), "seconds": 2.0, "width": 2})
+    words = ["up", MIXED, "--run-id", "k1", "--input", shape]
+    with fleet(database, tmp_path, lease=3.0) as whole, connect(database) as connection:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "smithers.cli.main", *words],
+            env=whole.environment(),
+            cwd=whole.folder,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
+        until((tmp_path / "log").exists, seconds=20)
+        process.kill()
+        process.wait()
+        until(lambda: not processes_marked(str(tmp_path / ".smithers")), seconds=30)
+        ended = attempts(connection, "k1")
+        assert ended
+        assert {state for _, _, state in ended} == {"finished"}, ended

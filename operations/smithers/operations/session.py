@@ -6,7 +6,7 @@ from collections.abc import Generator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from smithers.process.database import open_connection
+from smithers.process.database import open_connection, refuse_malformed_url
 from smithers.process.settings import Settings
 from smithers.sql import codec
 from smithers.sql.calls import Connection
@@ -50,6 +50,8 @@ def session_if_running(
             yield None
             return
         url = server.url
+    else:
+        refuse_malformed_url(settings)
     database = Database(url, pooled=settings.database_pooled)
     name = f"smithers {purpose}"
     with connect(database, application_name=name, deadline_seconds=seconds) as connection:

@@ -7,7 +7,8 @@ milliseconds. The nursery never runs what it forks: user code is imported by the
     born = nursery.bear("smithers.worker.host", [folder], environ, output=fd, passed=[fd])
 
 When the nursery dies its children die; when the last holder of the socket that asked for a
-child is gone, that child is killed too.
+child is gone, that child is killed too, and a nursery that nobody can ask any more ends. So a
+worker that was lent one drains in peace though the lender is gone.
 """
 
 from __future__ import annotations
@@ -79,13 +80,13 @@ class Nursery:
 
     @classmethod
     def launch(cls, modules: Iterable[str], environ: Mapping[str, str]) -> Nursery:
-        """Start a nursery that imports `modules`, as a child of this thread; doesn't wait for it.
+        """Start a nursery that imports `modules`; doesn't wait for it.
 
         Children get the environment that they are asked for with, not `environ`. Raises OSError.
         """
         ours, theirs = socket.socketpair()
         room = {ROOM_VARIABLE: "." * ROOM_BYTES}
-        words = [*PYTHON, "smithers.process.nursery_host", str(theirs.fileno()), str(os.getpid())]
+        words = [*PYTHON, "smithers.process.nursery_host", str(theirs.fileno())]
         with theirs, REAPER.starting() as expect:
             process = subprocess.Popen(
                 [*words, *modules],
@@ -100,7 +101,8 @@ class Nursery:
 
     @classmethod
     def fork(cls, modules: Sequence[str]) -> Nursery:
-        """As `launch`, but as a fork of this process, with all that it has imported.
+        """As `launch`, but as a fork of this process, with all that it has imported; it dies when
+        this thread does, whoever was lent it.
 
         Only for a process that has no second thread and no connection yet. Raises OSError.
         """

@@ -1,6 +1,6 @@
 """The main of a nursery: import modules, fork children that run one of them.
 
-    python -P -m smithers.process.nursery_host FD PARENT MODULE…
+    python -P -m smithers.process.nursery_host FD MODULE…
 
 One thread, one loop: requests come over sockets with the descriptors that a child gets, answers
 are lines. A child leaves the loop and runs its module as if it had been started with it.
@@ -49,7 +49,7 @@ class Host:
 
     def __init__(self, sock: socket.socket) -> None:
         self._selector = selectors.DefaultSelector()
-        self._owners: dict[int, socket.socket] = {}
+        self._owners: dict[int, tuple[socket.socket, int]] = {}
         self._bell, bell = socket.socketpair()
         self._bell.settimeout(0)
         bell.settimeout(0)
@@ -94,7 +94,7 @@ class Host:
         for fd in fds:
             os.close(fd)
         if pid > 0:
-            self._owners[pid] = sock
+            self._owners[pid] = (sock, int(str(request["death"])))
             pidfd = os.pidfd_open(pid)
             _send(sock, {"pid": pid}, [pidfd])
             os.close(pidfd)
@@ -117,11 +117,12 @@ class Host:
     def _forget(self, sock: socket.socket) -> None:
         """Nobody can ask over it any more: its children have lost whom they work for.
 
-        What they have started dies with them, as far as it stayed in their group.
+        What they have started dies with them, as far as it stayed in their group. One that is to
+        be asked and not killed is asked by the kernel when this nursery ends, and only then.
         """
         self._selector.unregister(sock)
-        for pid, owner in self._owners.items():
-            if owner is sock:
+        for pid, (owner, death) in self._owners.items():
+            if owner is sock and death == signal.SIGKILL:
                 with contextlib.suppress(ProcessLookupError):
                     os.killpg(pid, signal.SIGKILL)
                 os.kill(pid, signal.SIGKILL)
@@ -136,7 +137,7 @@ class Host:
                 return
             if pid == 0:
                 return
-            owner = self._owners.pop(pid, None)
+            owner, _ = self._owners.pop(pid, (None, 0))
             if owner is not None and owner.fileno() >= 0:
                 with contextlib.suppress(OSError):
                     _send(owner, {"ended": pid, "status": os.waitstatus_to_exitcode(raw)})
@@ -198,9 +199,13 @@ def _reopened(stream: TextIO | None, fd: int) -> TextIO:
     return open(fd, "w", buffering, encoding, errors, closefd=False)
 
 
-def nurse(sock: socket.socket, parent: int, modules: Sequence[str]) -> NoReturn:
-    """Serve requests until nobody is left who could make one; in each child, run its task."""
-    die_with_parent(parent)
+def nurse(sock: socket.socket, parent: int | None, modules: Sequence[str]) -> NoReturn:
+    """Serve requests until nobody is left who could make one; in each child, run its task.
+
+    With `parent` this process dies when that one does.
+    """
+    if parent is not None:
+        die_with_parent(parent)
     become_subreaper()
     host = Host(sock)
     for name in modules:
@@ -232,8 +237,8 @@ def _run(task: Task) -> int:
 
 def main() -> None:
     """Become a nursery in a process of its own."""
-    number, parent, *modules = sys.argv[1:]
-    nurse(socket.socket(fileno=int(number)), int(parent), modules)
+    number, *modules = sys.argv[1:]
+    nurse(socket.socket(fileno=int(number)), None, modules)
 
 
 if __name__ == "__main__":

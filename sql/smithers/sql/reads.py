@@ -112,6 +112,19 @@ def read_census(connection: Connection) -> Json:
     return found
 
 
+def read_health(connection: Connection) -> Json:
+    """What any Postgres says of itself, with or without our tables: {now, version, connections,
+    max_connections, fsync, full_page_writes, synchronous_commit, read_only, in_recovery}.
+    """
+    found: Json = _document(connection, "health")
+    return found
+
+
+def read_living(connection: Connection) -> list[Json]:
+    """How many processes live of each kind and release: {kind, version, processes}."""
+    return _rows(connection, "health_processes")
+
+
 def read_watch(
     connection: Connection, run_id: str, *, since: int | None = 0, limit: int = 0
 ) -> Json | None:
