@@ -9,7 +9,6 @@ Markdown report. Kill it anywhere and resume it: what has finished is not done a
 from __future__ import annotations
 
 import inspect
-import tempfile
 
 import repair_agent
 from pydantic import BaseModel
@@ -43,7 +42,7 @@ class Health(BaseModel):
     """The input: which repository, where the report goes, how the work is cut.
 
     `batches` is the number of parallel inspections, `pause_seconds` what each task takes at least,
-    `scratch` the folder for the copy that is broken and repaired (a temporary one when empty).
+    `scratch` the folder for the copy that is broken and repaired (one in /tmp when empty).
     """
 
     repo: str = "."
@@ -70,7 +69,7 @@ def repo_health(ctx: Ctx[Health]) -> Node:
         )
         for number, paths in enumerate(found.batches if found else [])
     ]
-    folder = ctx.input.scratch or f"{tempfile.gettempdir()}/smithers-repo-health-{ctx.run_id}"
+    folder = ctx.input.scratch or f"/tmp/smithers-repo-health-{ctx.run_id}"
     plant = Task(
         "plant",
         Scratch,

@@ -33,6 +33,10 @@ COMMANDS: Final[Mapping[str, tuple[str, str]]] = {
     "output": ("smithers.cli.look:output", "Print what a run or a node has made."),
     "events": ("smithers.cli.look:events", "Print the log of a run."),
     "graph": ("smithers.cli.look:graph", "Show the tree that a workflow would begin with."),
+    "lint": (
+        "smithers.cli.lint:lint",
+        "Find unstable ids, impure renders, wrong parameters.",
+    ),
     "approve": ("smithers.cli.decide:approve", "Approve what a run asks for."),
     "deny": ("smithers.cli.decide:deny", "Deny what a run asks for."),
     "signal": ("smithers.cli.decide:signal", "Send a signal to a run."),

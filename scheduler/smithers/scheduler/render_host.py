@@ -27,6 +27,17 @@ from smithers.workflow.errors import RENDER_FAILED
 
 def main() -> None:
     """Serve requests until the parent closes the channel or dies."""
+
+    def work(folder: Path) -> Callable[[Json], Json]:
+        from smithers.scheduler.render_work import Work
+
+        return Work(folder).answer
+
+    host(work)
+
+
+def host(make: Callable[[Path], Callable[[Json], Json]]) -> None:
+    """Be a child of `Renderer`: bounded, and answering by what `make` gives for the folder."""
     channel = enter_child()
     folder, memory = Path(sys.argv[1]), int(sys.argv[2])
     # Private writable memory only: mapped files and reserved stacks aren't what a leak grows.
@@ -34,9 +45,7 @@ def main() -> None:
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     # Where a hang is, told from within the signal handler: Python itself may be stuck.
     faulthandler.register(signal.SIGUSR1, file=2, all_threads=False)
-    from smithers.scheduler.render_work import Work
-
-    _serve(channel, Work(folder).answer, memory=memory)
+    _serve(channel, make(folder), memory=memory)
 
 
 def _serve(channel: Channel, answer: Callable[[Json], Json], *, memory: int) -> None:

@@ -37,13 +37,17 @@ Spawn = Callable[[ChildSpec], Child]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RenderSettings:
-    """What a renderer child gets: seconds and bytes for one render, parts of its environment."""
+    """What a renderer child gets: seconds and bytes for one render, parts of its environment, the
+    module that it runs, and the seed of its hashes if that is to be a certain one.
+    """
 
     seconds: float
     memory_bytes: int = MEMORY_BYTES
     home: Path
     database_url: str | None = None
     mark: Mark | None = None
+    host: str = HOST
+    hash_seed: int | None = None
 
     @classmethod
     def of(cls, settings: Settings, *, mark: Mark | None = None) -> RenderSettings:
@@ -108,6 +112,12 @@ class Renderer:
         assert answer is not None
         return answer
 
+    def inspect(self, workflow: str | None, document: object) -> Json:
+        """Ask a host that knows how (`smithers.operations.lint_host`). Raises as `render`."""
+        answer = self._ask({"do": "inspect", "workflow": workflow, "input": document})
+        assert answer is not None
+        return answer
+
     def close(self) -> None:
         """End the child with all that it started; twice is fine, and so is asking again later."""
         child, self._child = self._child, None
@@ -129,12 +139,16 @@ class Renderer:
 
     def _start(self) -> Child:
         settings = self._settings
+        seed = {} if settings.hash_seed is None else {"PYTHONHASHSEED": str(settings.hash_seed)}
         return self._spawn(
             ChildSpec(
-                argv=[*PYTHON, HOST, str(self._folder), str(settings.memory_bytes)],
-                environ=child_environment(
-                    settings.mark, home=str(settings.home), database_url=settings.database_url
-                ),
+                argv=[*PYTHON, settings.host, str(self._folder), str(settings.memory_bytes)],
+                environ={
+                    **child_environment(
+                        settings.mark, home=str(settings.home), database_url=settings.database_url
+                    ),
+                    **seed,
+                },
                 mark=settings.mark,
                 cwd=self._folder,
             )
