@@ -4,6 +4,7 @@ the wheel, at a terminal) and test_readme.py (by make, without one).
 
 from __future__ import annotations
 
+import fcntl
 import os
 import subprocess
 import sys
@@ -125,3 +126,11 @@ def test_processes_that_the_demo_would_kill_are_a_reason_to_refuse(
         assert other.poll() is None
         assert not (tmp_path / ".smithers" / "demo").exists()
         other.terminate()
+    (tmp_path / ".smithers" / "demo").mkdir()
+    with (tmp_path / ".smithers" / "demo" / ".lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        again = subprocess.run(
+            [*SMITHERS, "demo"], cwd=tmp_path, env=environ, capture_output=True, text=True,
+            check=False,
+        )  # fmt: skip
+    assert again.stderr.startswith("error[DEMO_NOT_ALONE]: another demo")

@@ -28,8 +28,12 @@ def begin(whole: Fleet, run_id: str, *words: str) -> subprocess.CompletedProcess
 
 
 def up(whole: Fleet, run_id: str) -> subprocess.Popen[str]:
+    return run_in_background(whole, "up", MIXED, "--run-id", run_id, "--resume")
+
+
+def run_in_background(whole: Fleet, *words: str) -> subprocess.Popen[str]:
     return subprocess.Popen(
-        [sys.executable, "-m", "smithers.cli.main", "up", MIXED, "--run-id", run_id, "--resume"],
+        [sys.executable, "-m", "smithers.cli.main", *words],
         env=whole.environment(),
         cwd=whole.folder,
         stdin=subprocess.DEVNULL,
@@ -81,15 +85,7 @@ def test_a_fleet_whose_nurseries_die_is_forked_from_new_ones(database: str, tmp_
     shape = json.dumps({"log": str(tmp_path / "log"), "seconds": 0.5, "width": 6})
     words = ["up", MIXED, "--run-id", "n1", "--input", shape]
     with fleet(database, tmp_path, lease=2.0) as whole, connect(database) as connection:
-        process = subprocess.Popen(
-            [sys.executable, "-m", "smithers.cli.main", *words],
-            env=whole.environment(),
-            cwd=whole.folder,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-        )
+        process = run_in_background(whole, *words)
         for _ in range(2):
             before = until(lambda: roles_of(process.pid), seconds=20)
             until((tmp_path / "log").exists, seconds=20)
@@ -127,17 +123,10 @@ def test_what_runs_when_up_is_killed_may_finish(database: str, tmp_path: Path) -
     shape = json.dumps({"log": str(tmp_path / "log"), "seconds": 2.0, "width": 2})
     words = ["up", MIXED, "--run-id", "k1", "--input", shape]
     with fleet(database, tmp_path, lease=3.0) as whole, connect(database) as connection:
-        process = subprocess.Popen(
-            [sys.executable, "-m", "smithers.cli.main", *words],
-            env=whole.environment(),
-            cwd=whole.folder,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-        )
+        process = run_in_background(whole, *words)
         until((tmp_path / "log").exists, seconds=20)
         process.kill()
-        process.wait()
+        process.communicate(timeout=20)
         until(lambda: not processes_marked(str(tmp_path / ".smithers")), seconds=30)
         ended = attempts(connection, "k1")
         assert ended

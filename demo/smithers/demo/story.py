@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import fcntl
 import shlex
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -93,7 +95,7 @@ class Story:
         seen = self._wait(strike.moment, engine)
         if seen is None:
             return engine
-        hit = victims(strike, seen)
+        hit = victims(strike, seen, engine.pid)
         pids = [int(process["pid"]) for process in hit]
         flying = sum(node["state"] == "in-progress" for node in seen.nodes)
         done = sum(node["state"] == "finished" for node in seen.nodes)
@@ -182,8 +184,23 @@ def tell(settings: Settings, wanted: Path | None, audience: Audience) -> Figures
     began = datetime.now(UTC)
     _refuse_company(settings)
     run_id = f"demo-{token_hex(3)}"
-    stage = set_stage(settings.home / "demo" / run_id, wanted)
-    return Story(settings, audience, stage, run_id, began).play()
+    with _alone(settings.home / "demo"):
+        stage = set_stage(settings.home / "demo" / run_id, wanted)
+        return Story(settings, audience, stage, run_id, began).play()
+
+
+@contextmanager
+def _alone(folder: Path) -> Generator[None]:
+    """Raise DemoError (DEMO_NOT_ALONE) while another demo of this home is played."""
+    folder.mkdir(parents=True, exist_ok=True)
+    with (folder / ".lock").open("w") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            raise DemoError(
+                DEMO_NOT_ALONE, "another demo is played in this project", hint="wait for its end"
+            ) from error
+        yield
 
 
 def _refuse_company(settings: Settings) -> None:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import os
 import signal
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Final
 
 from smithers.operations.results import RunStatus
+from smithers.process.identity import host_name
+from smithers.process.procfs import Proc, processes
 
 Node = dict[str, Any]
 
@@ -62,9 +64,23 @@ STRIKES: Final = (
 )
 
 
-def victims(strike: Strike, seen: RunStatus) -> list[Node]:
-    """The living processes that a strike is for."""
-    return [process for process in seen.processes if process["kind"] in strike.kinds]
+def victims(strike: Strike, seen: RunStatus, engine: int) -> list[Node]:
+    """The living processes that a strike is for: those of this demo's own engine, no other's."""
+    everybody = processes()
+    return [
+        row
+        for row in seen.processes
+        if row["kind"] in strike.kinds
+        and row["host"] == host_name()
+        and _descends(int(row["pid"]), engine, everybody)
+    ]
+
+
+def _descends(pid: int, ancestor: int, everybody: Mapping[int, Proc]) -> bool:
+    found = everybody.get(pid)
+    while found is not None and found.pid != ancestor:
+        found = everybody.get(found.parent)
+    return found is not None
 
 
 def kill(pids: Sequence[int]) -> None:
