@@ -13,12 +13,13 @@ from smithers.bundle.build import build
 from smithers.bundle.errors import FILE_NOT_FOUND, BundleError
 from smithers.bundle.manifest import Bundle
 from smithers.bundle.pack import pack
-from smithers.bundle.store import Stored
+from smithers.bundle.store import Stored, fetch
 from smithers.bundle.unpack import ensure
 from smithers.operations.vcs import Checkout, find_checkout
 from smithers.process.nursery import Nursery
 from smithers.process.settings import Settings
 from smithers.scheduler.renderer import Renderer, RenderSettings, open_renderer
+from smithers.sql.calls import Connection
 from smithers.sql.rows import Json
 
 
@@ -80,6 +81,16 @@ def graph(settings: Settings, target: Target, document: object) -> Json:
     """Give the structure of the first frame that an input would get. Raises as `admit`."""
     with renderer_of(settings, build(target.file)) as renderer:
         return renderer.graph(target.workflow, document)
+
+
+@contextmanager
+def renderer_of_stored(
+    connection: Connection, settings: Settings, source_hash: str
+) -> Generator[Renderer]:
+    """A renderer child for a stored code version. Raises BundleError for one that isn't whole."""
+    folder = ensure(lambda name: fetch(connection, name), settings.home, source_hash)
+    with open_renderer(folder, RenderSettings.of(settings)) as renderer:
+        yield renderer
 
 
 @contextmanager

@@ -6,13 +6,14 @@ ends by itself, after which any scheduler goes on.
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 
 from smithers.bundle.build import build
 from smithers.bundle.manifest import Bundle
 from smithers.bundle.store import store
-from smithers.operations.admission import Target, renderer_of
+from smithers.operations.admission import Target, renderer_of, renderer_of_stored
 from smithers.operations.drift import Drift, compare, differing_files, mismatch
 from smithers.operations.errors import RUN_INPUT_DIFFERS, OperationError
 from smithers.operations.ids import known_run_id
@@ -21,6 +22,7 @@ from smithers.operations.results import Admitted
 from smithers.operations.vcs import find_checkout
 from smithers.operations.verdict import owner_label
 from smithers.process.settings import Settings
+from smithers.scheduler.renderer import Renderer
 from smithers.sql import operator, reads
 from smithers.sql.calls import Connection
 from smithers.sql.rows import Json
@@ -52,7 +54,8 @@ def resume(connection: Connection, settings: Settings, run_id: str, terms: Terms
         raise unknown_run(run_id)
     bundle = None if terms.pinned else _current(connection, stored, terms)
     if terms.given_input:
-        _refuse_other_input(settings, stored, terms, bundle)
+        with _renderer(connection, settings, stored, bundle) as renderer:
+            _refuse_other_input(renderer, stored, terms)
     changed = bundle is not None and bundle.source_hash != stored["source_hash"]
     if changed and bundle is not None:
         _admit_again(settings, stored, bundle)
@@ -84,14 +87,18 @@ def _current(connection: Connection, stored: Json, terms: Terms) -> Bundle | Non
     return bundle
 
 
-def _refuse_other_input(
-    settings: Settings, stored: Json, terms: Terms, bundle: Bundle | None
-) -> None:
-    """An input given with a resume must be the one that the run has."""
-    document = terms.document
+def _renderer(
+    connection: Connection, settings: Settings, stored: Json, bundle: Bundle | None
+) -> AbstractContextManager[Renderer]:
+    """The code that the run goes on with: the file's, or the stored one's."""
     if bundle is not None:
-        with renderer_of(settings, bundle) as renderer:
-            document = renderer.admit(str(stored["workflow"]), terms.document).input
+        return renderer_of(settings, bundle)
+    return renderer_of_stored(connection, settings, str(stored["source_hash"]))
+
+
+def _refuse_other_input(renderer: Renderer, stored: Json, terms: Terms) -> None:
+    """An input given with a resume must be the one that the run has."""
+    document = renderer.admit(str(stored["workflow"]), terms.document).input
     if document != stored["input"]:
         raise OperationError(
             RUN_INPUT_DIFFERS,
@@ -104,7 +111,7 @@ def _refuse_other_input(
 def _admit_again(settings: Settings, stored: Json, bundle: Bundle) -> None:
     """The changed workflow must load, and the stored input must fit it."""
     with renderer_of(settings, bundle) as renderer:
-        renderer.admit(str(stored["workflow"]), stored["input"])
+        renderer.readmit(str(stored["workflow"]), stored["input"])
 
 
 def _needs_waking(stored: Json, *, force: bool) -> bool:

@@ -64,6 +64,9 @@ class Work:
             workflow = self._workflows[name] = load_workflow(self._folder, name)
         if what == "admit":
             return {"workflow": workflow.name, "input": workflow.admit(request["input"])}
+        if what == "readmit":
+            workflow.stored_input(request["input"])
+            return None
         if what == "graph":
             stored = workflow.admit(request["input"])
             return settle(workflow, empty(workflow.name, stored, datetime.now(UTC))).to_json()

@@ -89,6 +89,10 @@ class Renderer:
         assert answer is not None
         return Admission(answer["workflow"], answer["input"])
 
+    def readmit(self, workflow: str, stored: object) -> None:
+        """See that a stored input fits the workflow as it is now. Raises as `admit`."""
+        self._ask({"do": "readmit", "workflow": workflow, "input": stored})
+
     def render(
         self, workflow: str, snapshot: Json, *, frames: Sequence[Json] | None
     ) -> Json | None:
