@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from pathlib import Path
 from types import TracebackType
-from typing import Final, Self
+from typing import Self
 from uuid import uuid4
 
 from smithers.client.connections import Connections
@@ -19,13 +19,10 @@ from smithers.operations.idempotency import check_key
 from smithers.operations.ids import check_run_id
 from smithers.operations.looking import list_runs
 from smithers.operations.results import RunSummary
-from smithers.operations.session import Session
 from smithers.operations.starting import start_run
 from smithers.process.settings import load_settings
-from smithers.workflow.states import ENDED_RUNS
 from smithers.workflow.states import RunStatus as RunState
 
-_GROWTH: Final = 4
 """How many times as many runs are looked through when too few of a page were of the state."""
 
 
@@ -132,24 +129,13 @@ class Client:
 
         Raises DatabaseUnavailable.
         """
-        if status is None:
-            return self._connections.repeat(
-                lambda o: list_runs(o.connection, ended=True, limit=limit)
-            )
-        wanted = {status} if isinstance(status, RunState) else set(map(RunState, status))
-        return self._connections.repeat(lambda o: _runs_in(o, wanted, limit))
+        wanted: frozenset[RunState] | None = None
+        if status is not None:
+            states = [status] if isinstance(status, RunState) else status
+            wanted = frozenset(map(RunState, states))
+        return self._connections.repeat(
+            lambda o: list_runs(o.connection, ended=True, statuses=wanted, limit=limit)
+        )
 
     def _handle(self, run_id: str, *, created: bool) -> Run:
         return Run(run_id, self._connections, self._engines, created=created)
-
-
-def _runs_in(opened: Session, wanted: set[RunState], limit: int | None) -> list[RunSummary]:
-    """Look through the newest runs, ever more of them, until enough are in a wanted state."""
-    ended = not wanted.isdisjoint(ENDED_RUNS)
-    window = limit
-    while True:
-        runs = list_runs(opened.connection, ended=ended, limit=window)
-        found = [each for each in runs if each.status in wanted]
-        if window is None or limit is None or len(found) >= limit or len(runs) < window:
-            return found[:limit]
-        window *= _GROWTH
