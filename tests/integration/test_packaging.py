@@ -8,6 +8,7 @@ import subprocess
 import sys
 import sysconfig
 import tarfile
+import tempfile
 import venv
 import zipfile
 from pathlib import Path
@@ -134,8 +135,10 @@ def test_the_demo_of_a_wheel_in_an_empty_folder(
     assert json.loads(smithers("verify", "--json")) == []
     report = folder / ".smithers" / "demo" / run_id / "report.md"
     assert "A planted defect was repaired in 2 passes." in report.read_text()
-    smithers("db", "stop")
     assert [path.name for path in folder.iterdir()] == [".smithers"]
+    smithers("down", "--purge")
+    assert list(folder.iterdir()) == []
+    assert not any(run_id in str(path) for path in Path(tempfile.gettempdir()).iterdir())
 
 
 def test_the_roots_themselves_cannot_be_imported() -> None:
