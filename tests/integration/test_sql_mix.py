@@ -153,7 +153,7 @@ def test_a_mix_of_all_functions_never_deadlocks_and_leaves_the_rows_whole(
     assert min(total[each] for each in ("advance", "work", "stop", "beat_and_reclaim")) > 50, total
     row = connection.execute("select count(*) from smithers.outputs_o").fetchone()
     assert row is not None
-    assert row[0] >= len(RUNS) * len(TASKS) / 2, total
+    assert row[0] >= len(RUNS) * len(TASKS) / 6, f"{row[0]} outputs make no mix: {total}"
     for run_id, last, counted in connection.execute(
         "select run_id, max(seq), count(*) from smithers.events group by run_id"
     ).fetchall():
