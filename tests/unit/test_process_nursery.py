@@ -98,6 +98,26 @@ def test_exit_codes_signals_and_tracebacks_are_told(nursery: Nursery, bearing: B
         born.close()
 
 
+def test_a_nursery_ends_with_those_whom_it_serves_and_not_by_a_signal_to_all(
+    nursery: Nursery, bearing: Bearing
+) -> None:
+    """As from whoever stops a control group; its children may be asked as ever."""
+    assert nursery.pid is not None
+    born = bearing.bear(nursery, "stay")
+    bearing.facts()
+    for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT):
+        os.kill(nursery.pid, number)
+    other = bearing.bear(nursery, "3")
+    assert until(other.poll) == 3
+    assert born.poll() is None
+    born.signal(signal.SIGTERM)
+    assert until(born.poll) == -signal.SIGTERM
+    nursery.sock.close()
+    until(lambda: nursery.pid is not None and not alive(nursery.pid))
+    for each in (born, other):
+        each.close()
+
+
 def test_children_die_with_their_nursery(nursery: Nursery, bearing: Bearing) -> None:
     born = bearing.bear(nursery, "stay")
     assert born.poll() is None

@@ -28,6 +28,7 @@ from smithers.process.linux import become_subreaper, die_with_parent
 from smithers.process.nursery import PYTHON
 
 _MOST_FDS = 16
+_IGNORED = (signal.SIGTERM, signal.SIGHUP, signal.SIGINT)
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +56,9 @@ class Host:
         bell.settimeout(0)
         self._ringer = bell
         signal.signal(signal.SIGCHLD, lambda *_: None)
+        # Who stops a whole control group must not end this before those whom it serves.
+        for number in _IGNORED:
+            signal.signal(number, signal.SIG_IGN)
         signal.set_wakeup_fd(bell.fileno(), warn_on_full_buffer=False)
         self._selector.register(self._bell, selectors.EVENT_READ)
         self._selector.register(sock, selectors.EVENT_READ)
@@ -104,6 +108,9 @@ class Host:
         """In a child: nothing of the nursery's stays open or set."""
         signal.set_wakeup_fd(-1)
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+        for number in _IGNORED:
+            signal.signal(number, signal.SIG_DFL)
+        signal.signal(signal.SIGINT, signal.default_int_handler)
         for key in list(self._selector.get_map().values()):
             assert isinstance(key.fileobj, socket.socket)
             key.fileobj.detach()
