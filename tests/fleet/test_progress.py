@@ -61,6 +61,8 @@ def piped(whole: Fleet, run_words: list[str], **environment: str) -> tuple[int, 
 def test_a_terminal_sees_a_tree_and_a_pipe_sees_lines(database: str, tmp_path: Path) -> None:
     roles = ["scheduler", "worker", "supervisor"]
     with fleet(database, tmp_path, roles) as whole, connect(database) as connection:
+        # Else `up` would start a fleet of its own, and say so in a long line.
+        until(lambda: len(reads.read_processes(connection)) == len(roles), seconds=30)
         with seen(whole, words(whole, "tty")) as opened:
             assert opened.finish() == 3
         shown = opened.screen.lines

@@ -149,7 +149,7 @@ BAD = [
     ("    os.abort()\n", "RENDER_FAILED", "SIGABRT"),
     ("    os.kill(os.getpid(), 11)\n", "RENDER_FAILED", "SIGSEGV"),
     (
-        "    os.closerange(3, 100)\n    return Sequence()\n",
+        "    os.closerange(3, 65536)\n    return Sequence()\n",
         "RENDER_FAILED",
         "exited with code 0",
     ),
