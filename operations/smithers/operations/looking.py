@@ -14,6 +14,7 @@ from smithers.sql import reads
 from smithers.sql.calls import Connection
 from smithers.sql.errors import UnknownRun
 from smithers.sql.rows import Json
+from smithers.workflow.errors import TASK_FAILED
 from smithers.workflow.states import RunStatus as RunState
 
 _TAIL_LINES: Final = 15
@@ -143,7 +144,7 @@ def _failure(
         node_id=node.get("node_id"),
         iteration=node.get("iteration"),
         attempt=attempt["attempt"] if attempt else None,
-        code=str(error.get("code") or "FAILED"),
+        code=str(error.get("code") or TASK_FAILED),
         tail=_tail(error.get("details")),
         since=attempt["finished_at"] if attempt else None,
         command=command,

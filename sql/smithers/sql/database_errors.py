@@ -2,7 +2,7 @@
 
 SmithersError
   DatabaseUnavailable   DATABASE_UNAVAILABLE  no answer, or no binaries to run one with
-      SchemaError           SCHEMA_MISSING, _OUTDATED, _TOO_NEW, _CHANGED or _BUSY
+      SchemaError           SCHEMA_MISSING, _OUTDATED, _TOO_NEW, _CHANGED, _BUSY, _UNSUPPORTED
 """
 
 from __future__ import annotations

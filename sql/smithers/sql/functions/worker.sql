@@ -277,7 +277,7 @@ begin
                     when s.state = 'parked' then 'waiting-quota'
                     else 'pending' end as node_state,
                case when s.state = 'abandoned' and n.abandoned + 1 >= p_poison then jsonb_build_object(
-                        'code', 'POISONED', 'message', format('%s attempts in a row ended without a word from their worker', n.abandoned + 1))
+                        'code', 'POISONED', 'message', format('%s attempts ended without a word from their worker', n.abandoned + 1))
                     else s.error end as node_error,
                case when s.state = 'parked' then (s.body->>'due_at')::timestamptz
                     when s.retry_in is not null then v_now + make_interval(secs => s.retry_in) end as node_due
