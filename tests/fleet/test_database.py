@@ -35,7 +35,7 @@ CRASHES = 5
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(240)
+@pytest.mark.timeout(300)
 def test_immediate_stops_lose_nothing_that_was_acknowledged(tmp_path: Path) -> None:
     log = tmp_path / "bodies.log"
     log.touch()
@@ -80,7 +80,11 @@ def test_immediate_stops_lose_nothing_that_was_acknowledged(tmp_path: Path) -> N
                     ensure_running(home, options)
                 return insist(look)
 
-            until(finished, seconds=120, pause=0.1)
+            try:
+                until(finished, seconds=180, pause=0.1)
+            except AssertionError as late:
+                with connect(dsn) as connection:
+                    raise AssertionError(f"{statuses(connection)}\n{whole.logs()}") from late
             assert approved_at_crash > 0
             assert len(whole.living()) == len(ROLES), whole.logs()
             with connect(dsn) as connection:
