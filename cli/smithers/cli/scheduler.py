@@ -6,7 +6,7 @@ import click
 
 from smithers.cli.invocation import Invocation, pass_invocation
 from smithers.observability.logs import configure_logs
-from smithers.process.database import open_database
+from smithers.process.database import START_SECONDS, open_database
 
 
 @click.command(short_help="Run a scheduler: render runs, decide what may run next.")
@@ -22,5 +22,7 @@ def scheduler(invocation: Invocation, *, name: str | None, metrics_port: int | N
 
     settings = invocation.settings()
     configure_logs(settings.log_level)
-    database = open_database(settings, application_name="smithers scheduler")
+    database = open_database(
+        settings, application_name="smithers scheduler", deadline_seconds=START_SECONDS
+    )
     return run_scheduler(settings, database, name=name, metrics_port=metrics_port)

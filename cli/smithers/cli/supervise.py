@@ -8,7 +8,7 @@ import click
 
 from smithers.cli.invocation import Invocation, json_option, pass_invocation, print_json
 from smithers.observability.logs import configure_logs
-from smithers.process.database import open_connection, open_database
+from smithers.process.database import START_SECONDS, open_connection, open_database
 from smithers.process.settings import Settings
 from smithers.supervisor.duties import Repair
 from smithers.supervisor.rounds import Policy, would_do
@@ -56,7 +56,9 @@ def supervise(
     from smithers.supervisor.main import run_supervisor
 
     configure_logs(settings.log_level)
-    database = open_database(settings, application_name="smithers supervisor")
+    database = open_database(
+        settings, application_name="smithers supervisor", deadline_seconds=START_SECONDS
+    )
     return run_supervisor(
         settings,
         database,

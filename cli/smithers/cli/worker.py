@@ -6,7 +6,7 @@ import click
 
 from smithers.cli.invocation import Invocation, pass_invocation
 from smithers.observability.logs import configure_logs
-from smithers.process.database import open_database
+from smithers.process.database import START_SECONDS, open_database
 
 
 @click.command(short_help="Run a worker: claim tasks and run them in child processes.")
@@ -54,7 +54,9 @@ def worker(
         raise click.UsageError("--queues names no queue")
     settings = invocation.settings()
     configure_logs(settings.log_level)
-    database = open_database(settings, application_name="smithers worker")
+    database = open_database(
+        settings, application_name="smithers worker", deadline_seconds=START_SECONDS
+    )
     return run_worker(
         settings,
         database,

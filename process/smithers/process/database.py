@@ -20,6 +20,9 @@ from smithers.sql.errors import is_connection_lost
 
 __all__ = ["locate_database", "open_connection", "open_database", "refuse_malformed_url"]
 
+START_SECONDS: Final = 60.0
+"""How long a process that is to stay waits for a database that comes up, after a crash say."""
+
 _PAUSE: Final = 0.05
 
 
